@@ -1,0 +1,170 @@
+"""The values and protocols of the encoders: what engines take, what they give, and what a call cost.
+
+Engines are synchronous and pure; who waits for them, and in which order, is the scheduler's business alone.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from encoders.errors import EncoderError
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class TextKind(enum.Enum):
+    """What a text is to the model: many models encode the two differently (prompts)."""
+
+    QUERY = "query"
+    PASSAGE = "passage"
+
+
+class WorkClass(enum.IntEnum):
+    """Who waits for the result; lower goes first."""
+
+    ONLINE = 0
+    BULK = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedText:
+    """A text, or a pair, as the model takes it: special tokens included, cut to the limit, never padded."""
+
+    ids: NDArray[np.int64]  # [tokens]
+    type_ids: NDArray[np.int64]  # [tokens]; 0 for a single text, 1 on the second part of a pair
+    full_token_count: int  # before any cut
+
+    @property
+    def token_count(self) -> int:
+        """Tokens that the model will see."""
+        return len(self.ids)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the limit cut something off."""
+        return self.full_token_count > len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVector:
+    """A sparse vector: strictly increasing `indices`, finite non-zero `values` of the same length; may be empty."""
+
+    indices: NDArray[np.uint32]  # [terms]
+    values: NDArray[np.float32]  # [terms]
+
+
+@dataclass(frozen=True, slots=True)
+class TermCounts:
+    """A text as a bag of hashed stems: strictly increasing `terms`, how often each occurs, and the length in words."""
+
+    terms: NDArray[np.uint32]  # [terms]
+    counts: NDArray[np.uint16]  # [terms], saturating
+    length: int  # words that are no stop words
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """What became of one scheduled item: a value or an error, never both, and what it cost."""
+
+    value: T | None
+    error: EncoderError | None
+    token_count: int
+    truncated: bool
+    queue_ns: int
+    compute_ns: int
+
+
+class Engine(Protocol[T_co]):
+    """A model behind one ONNX session: tokenized items in, one result an item out, in the same order.
+
+    `run` is synchronous, safe to call from several threads at once, and computes on the calling thread alone.
+    """
+
+    @property
+    def model_id(self) -> str: ...
+
+    def run(self, items: Sequence[TokenizedText]) -> Sequence[T_co]: ...
+
+
+class DenseEncoder(Protocol):
+    """Texts to unit-length vectors, synchronously (tools and tests); a text's vector never depends on its neighbours."""
+
+    @property
+    def model_id(self) -> str: ...
+
+    @property
+    def revision(self) -> str:
+        """A hash of the files that shape a vector: weights, tokenizer, pooling, prompts."""
+        ...
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def max_tokens(self) -> int: ...
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns float32 [n, dim], unit length. Texts are cut at `max_tokens`."""
+        ...
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns float32 [n, dim], unit length. Texts are cut at `max_tokens`."""
+        ...
+
+
+class AsyncDenseEncoder(Protocol):
+    """The scheduled view of a dense encoder: what the request path and the indexer hold."""
+
+    @property
+    def model_id(self) -> str: ...
+
+    @property
+    def revision(self) -> str: ...
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def max_tokens(self) -> int: ...
+
+    def tokenize(self, texts: Sequence[str], kind: TextKind) -> list[TokenizedText]:
+        """Adds the prompt of the kind, cuts at `max_tokens`."""
+        ...
+
+    async def encode(
+        self,
+        texts: Sequence[str],
+        kind: TextKind,
+        work_class: WorkClass,
+        deadline_ns: int | None,
+    ) -> list[Outcome[NDArray[np.float32]]]:
+        """Returns one outcome a text, in order; a value is float32 [dim], unit length and finite.
+
+        `deadline_ns` is on the clock of `time.monotonic_ns`. Cancelling the call drops what has not started.
+
+        Raises:
+            SchedulerFull, SchedulerStopped: nothing of the call was accepted.
+        """
+        ...
+
+
+class TokenCounter(Protocol):
+    """Counts tokens as one particular model does."""
+
+    @property
+    def name(self) -> str: ...
+
+    def count(self, text: str) -> int:
+        """Counts the tokens of the text alone, without special tokens."""
+        ...
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Returns the code-point span of each token, in order, without special tokens."""
+        ...

@@ -1,0 +1,129 @@
+"""The Index protocol: a collection as the request path and the indexer see it.
+
+One suite of contract tests runs against every implementation (embedded Qdrant Edge, Qdrant over gRPC, exact NumPy).
+It is async because one of them is across a network; the embedded ones never suspend in `search` and `fetch`, so the two
+together see one state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from encoders.bm25 import Bm25Statistics
+from indexers.filters import Filter
+from indexers.types import (
+    Candidates,
+    CollectionDefinition,
+    CollectionKey,
+    Counts,
+    Document,
+    DocumentPage,
+    EncodedDocument,
+    Epoch,
+    FieldType,
+    Passage,
+    SearchQuery,
+)
+
+
+class Index(Protocol):
+    """One collection of one tenant."""
+
+    @property
+    def definition(self) -> CollectionDefinition: ...
+
+    @property
+    def epoch(self) -> Epoch: ...
+
+    @property
+    def statistics(self) -> Bm25Statistics:
+        """Document frequencies and average length of this collection, frozen with the generation."""
+        ...
+
+    async def search(self, query: SearchQuery, filter: Filter | None) -> Candidates:
+        """Finds the best `query.limit` chunks of each branch that pass the filter, and completes their scores.
+
+        The filter must have been coerced by the schema (`indexers.schema.coerce_filter`).
+
+        Raises:
+            InvalidVector: a query vector has another dimension or a non-finite value.
+            IndexUnavailable: the store cannot be reached or is broken.
+        """
+        ...
+
+    async def fetch(self, chunk_ids: Sequence[str]) -> list[Passage]:
+        """Returns the passages in the order asked for; ids that are gone are left out."""
+        ...
+
+    async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:
+        """Replaces the documents, each atomically; when it returns, they are durable and the next search finds them.
+
+        Raises:
+            InvalidVector: names the documents; nothing of the call was written.
+        """
+        ...
+
+    async def delete(self, document_ids: Sequence[str]) -> int:
+        """Deletes by id and returns how many were there; when it returns, no search finds them."""
+        ...
+
+    async def delete_where(self, filter: Filter) -> int:
+        """Deletes all documents whose metadata passes the filter.
+
+        Raises:
+            FilterEmpty: the filter has no conditions.
+        """
+        ...
+
+    async def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
+        """Returns the stored fingerprint of each id that is there."""
+        ...
+
+    async def get_document(self, document_id: str) -> Document | None: ...
+
+    async def list_documents(self, page_size: int, page_token: str) -> DocumentPage:
+        """Lists documents ordered by id.
+
+        Raises:
+            InvalidPageToken: the token was not made by this method.
+        """
+        ...
+
+    async def count(self, filter: Filter | None) -> Counts: ...
+
+    async def build(self) -> Epoch:
+        """Folds all writes so far into a new generation and serves from it; searches go on meanwhile."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Catalog(Protocol):
+    """All collections; every method takes the tenant, inside the key or by itself."""
+
+    async def create(self, key: CollectionKey, fields: dict[str, FieldType], description: str) -> Index:
+        """Raises: CollectionExists, InvalidName, TooManyCollections."""
+        ...
+
+    async def open(self, key: CollectionKey) -> Index:
+        """Returns the collection, opening it at first use.
+
+        Raises: CollectionNotFound (the same for another tenant's), ModelMismatch.
+        """
+        ...
+
+    async def list(self, tenant: str) -> list[Index]: ...
+
+    async def update(self, key: CollectionKey, fields: dict[str, FieldType], description: str | None) -> Index:
+        """Adds fields and changes the description; a declared field never changes its type.
+
+        Raises: CollectionNotFound, SchemaConflict.
+        """
+        ...
+
+    async def delete(self, key: CollectionKey) -> None:
+        """Raises: CollectionNotFound."""
+        ...
+
+    async def close(self) -> None: ...
