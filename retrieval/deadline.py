@@ -1,0 +1,52 @@
+"""The one deadline of a request, and how its stages share it.
+
+A share is taken of what is left, not of the whole: time that one stage saves is there for the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from retrieval.clock import Stage
+from retrieval.errors import DeadlineExceeded
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A point in time on the clock of `time.monotonic_ns`, and how much time there was at first."""
+
+    at_ns: int
+    budget_ms: float
+
+    @classmethod
+    def after(cls, seconds: float, now_ns: Callable[[], int] = time.monotonic_ns) -> Deadline:
+        """Returns the deadline that many seconds from now."""
+        return cls(now_ns() + int(seconds * 1e9), seconds * 1e3)
+
+    def remaining_s(self) -> float:
+        """Returns the seconds that are left; negative once it has passed."""
+        return (self.at_ns - time.monotonic_ns()) / 1e9
+
+    def share_ns(self, share: float) -> int:
+        """Returns the point in time at which this share of what is left is used up."""
+        now = time.monotonic_ns()
+        return now + int(max(0, self.at_ns - now) * share)
+
+    def check(self, stage: Stage) -> None:
+        """Raises DeadlineExceeded when no time is left for the stage."""
+        if time.monotonic_ns() >= self.at_ns:
+            raise DeadlineExceeded(stage.value, self.budget_ms)
+
+    @asynccontextmanager
+    async def bound(self, stage: Stage) -> AsyncIterator[None]:
+        """Bounds what is awaited inside; raises DeadlineExceeded that names the stage."""
+        self.check(stage)
+        try:
+            async with asyncio.timeout(self.remaining_s()):
+                yield
+        except TimeoutError as error:
+            raise DeadlineExceeded(stage.value, self.budget_ms) from error

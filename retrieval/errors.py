@@ -1,0 +1,144 @@
+"""What can go wrong while a request is served.
+
+RetrievalError
+├── InvalidRequest              the caller's fault; names the field and the bound
+├── Unauthenticated             no credential, or none that we know
+├── PermissionDenied            the credential lacks the role
+├── DeadlineExceeded            the request's time is used up; names the stage
+├── Overloaded                  refused at once; says when to come back
+├── ShuttingDown                the server is draining
+├── QueryNotEncoded             the encoder failed on the query
+├── RerankerMissing             a rerank was asked for and no cross-encoder is configured
+├── BackendError                the answer's backend
+│   ├── BackendUnknown          no backend of that name
+│   ├── BackendUnavailable      it cannot be reached, refuses, or fails before the first token
+│   ├── BackendTimeout          no token within its time
+│   └── BackendCut              the stream broke off after the first token; the answer is not whole
+└── ConfigError                 the configuration cannot be used; lists every fault
+
+Classes hold facts as attributes and know nothing of gRPC; `retrieval.server.error_table` maps them to statuses.
+"""
+
+from __future__ import annotations
+
+
+class RetrievalError(Exception):
+    """Anything that this package raises on purpose."""
+
+
+class InvalidRequest(RetrievalError):
+    """The caller's fault: `field` is what was wrong, `bound` what is allowed."""
+
+    def __init__(self, field: str, bound: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+        self.bound = bound
+
+
+class Unauthenticated(RetrievalError):
+    """No credential was presented, or none that we know."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; present an API key as `authorization: Bearer KEY`")
+        self.reason = reason
+
+
+class PermissionDenied(RetrievalError):
+    """The credential lacks the role."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__(f"this call needs the role {role!r}; use a key that has it")
+        self.role = role
+
+
+class DeadlineExceeded(RetrievalError):
+    """The request's time is used up."""
+
+    def __init__(self, stage: str, budget_ms: float) -> None:
+        super().__init__(f"the deadline of {budget_ms:.0f} ms passed in stage {stage}; allow more time")
+        self.stage = stage
+        self.budget_ms = budget_ms
+
+
+class Overloaded(RetrievalError):
+    """Refused at once, since waiting would not help."""
+
+    def __init__(self, resource: str, limit: int, retry_after_ms: float) -> None:
+        super().__init__(f"{resource} are at their limit of {limit}; retry in {retry_after_ms:.0f} ms")
+        self.resource = resource
+        self.limit = limit
+        self.retry_after_ms = retry_after_ms
+
+
+class ShuttingDown(RetrievalError):
+    """The server is draining and takes nothing new."""
+
+    def __init__(self) -> None:
+        super().__init__("the server is shutting down; send the request to another replica")
+
+
+class QueryNotEncoded(RetrievalError):
+    """The encoder failed on the query."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__(f"model {model!r} cannot encode this query; rephrase it or search with mode sparse")
+        self.model = model
+
+
+class RerankerMissing(RetrievalError):
+    """A rerank was asked for, and no cross-encoder is configured."""
+
+    def __init__(self) -> None:
+        super().__init__("no cross-encoder is configured; set rerank.model or leave the rerank option out")
+
+
+class BackendError(RetrievalError):
+    """The generation backend did not answer as it should; `backend` is its configured name."""
+
+    def __init__(self, backend: str, message: str) -> None:
+        super().__init__(message)
+        self.backend = backend
+
+
+class BackendUnknown(BackendError):
+    """No backend of that name is configured."""
+
+    def __init__(self, backend: str, known: tuple[str, ...]) -> None:
+        super().__init__(backend, f"no backend is called {backend!r}; choose one of {', '.join(known)}")
+        self.known = known
+
+
+class BackendUnavailable(BackendError):
+    """The backend cannot be reached, refuses, or failed before the first token."""
+
+    def __init__(self, backend: str, reason: str) -> None:
+        super().__init__(backend, f"backend {backend!r} is unavailable: {reason}; try again later or choose another")
+        self.reason = reason
+
+
+class BackendTimeout(BackendError):
+    """No token came within the backend's time."""
+
+    def __init__(self, backend: str, waited_ms: float) -> None:
+        super().__init__(
+            backend, f"backend {backend!r} sent nothing for {waited_ms:.0f} ms; allow more time or choose another"
+        )
+        self.waited_ms = waited_ms
+
+
+class BackendCut(BackendError):
+    """The stream broke off after the first token: what came is a part, not an answer."""
+
+    def __init__(self, backend: str, received_chars: int) -> None:
+        super().__init__(
+            backend, f"backend {backend!r} broke off after {received_chars} characters; discard them and ask again"
+        )
+        self.received_chars = received_chars
+
+
+class ConfigError(RetrievalError):
+    """The configuration cannot be used; nothing of it was applied."""
+
+    def __init__(self, faults: tuple[str, ...]) -> None:
+        super().__init__("the configuration cannot be used:\n" + "\n".join(f"  - {fault}" for fault in faults))
+        self.faults = faults

@@ -1,0 +1,226 @@
+"""The values of the request path: what comes in, what each stage hands to the next, what goes out.
+
+All immutable. Scores travel inside the record of their passage, so they can never be given to another one.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from indexers.filters import Filter
+from indexers.types import Epoch, Passage
+from retrieval.clock import Ledger
+
+
+class Mode(enum.Enum):
+    """Which branches search."""
+
+    HYBRID = "hybrid"
+    DENSE = "dense"
+    SPARSE = "sparse"
+
+
+class Fusion(enum.Enum):
+    """How rankings are fused."""
+
+    CONVEX = "convex"
+    RRF = "rrf"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What shapes a retrieval, resolved from settings and the request's overrides; within bounds."""
+
+    top_k: int
+    mode: Mode
+    fusion: Fusion
+    dense_weight: float
+    rrf_k: int
+    candidates: int  # a branch
+    min_score: float
+    rerank: bool
+    rerank_depth: int
+    rerank_deadline_share: float
+    first_stage_weight: float
+    cross_encoder_weight: float
+    context_tokens: int
+    duplicate_overlap: float
+    use_cache: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieveRequest:
+    """A checked question: the query is not blank, the thresholds are within bounds, the filter is not coerced yet."""
+
+    request_id: str
+    tenant: str  # from the credential
+    collection: str
+    query: str
+    filter: Filter | None
+    thresholds: Thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateRequest:
+    """A checked question with what shapes the answer."""
+
+    retrieve: RetrieveRequest
+    backend: str
+    max_output_tokens: int
+    temperature: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreParts:
+    """Every score that a hit's final one was made from; None when that branch or stage was not asked."""
+
+    dense: float | None = None  # cosine
+    sparse: float | None = None  # BM25
+    fused: float | None = None
+    rerank: float | None = None  # sigmoid of the logit
+
+
+@dataclass(frozen=True, slots=True)
+class FusedCandidate:
+    """A candidate with its place in the fused order, before its passage is known."""
+
+    chunk_id: str
+    score: float
+    parts: ScoreParts
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage with the score that hits are ordered by."""
+
+    passage: Passage
+    score: float
+    parts: ScoreParts
+
+
+class DropReason(enum.Enum):
+    """Why a hit is not in the context."""
+
+    BUDGET = "budget"
+    DUPLICATE = "duplicate"
+    MIN_SCORE = "min_score"
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A numbered source of the context: one chunk, or adjacent ones of a document merged."""
+
+    number: int  # from 1
+    passage: Passage  # merged: text == document.text[start:end]
+    chunk_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A hit that is not in the context, and why."""
+
+    chunk_id: str
+    reason: DropReason
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the model gets to read."""
+
+    text: str
+    token_count: int
+    budget_tokens: int
+    tokenizer: str
+    citations: tuple[Citation, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """The hits, best first, the context made of them, and where the time went."""
+
+    request_id: str
+    hits: tuple[Hit, ...]
+    context: Context
+    ledger: Ledger
+    epoch: Epoch
+
+
+class FinishReason(enum.Enum):
+    """Why an answer ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    NO_EVIDENCE = "no_evidence"
+    CONTENT_FILTER = "content_filter"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens, as the backend counts them; 0 when it does not say."""
+
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    cached_prompt_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a backend gets: the system instructions, the context with its numbered sources, and the question last."""
+
+    instructions: str
+    context: Context
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationParams:
+    """What shapes the text that a backend writes."""
+
+    max_output_tokens: int
+    temperature: float
+    deadline_ns: int  # on the clock of time.monotonic_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackendEnd:
+    """The last thing that a backend's stream gives; a stream without it was cut."""
+
+    finish_reason: FinishReason
+    usage: Usage
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCitation:
+    """A citation mark in the answer, whose offsets are code points of the answer."""
+
+    number: int
+    start: int
+    end: int
+    document_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """How an answer ended."""
+
+    finish_reason: FinishReason
+    usage: Usage
+    citations: tuple[AnswerCitation, ...]
+    unknown_citations: int
+    ledger: Ledger
+    backend: str
+    model: str
+
+
+GenerateEvent: TypeAlias = Retrieved | Delta | Completed
