@@ -13,7 +13,7 @@ class DenseSettings(Section):
     """The bi-encoder that turns queries and passages into vectors."""
 
     model: str = "bundled:minilm-l6"
-    """`bundled:minilm-l6`, a local folder, or a Hugging Face id. Pooling, prompts and limits come from the model's files."""
+    """`bundled:minilm-l6`, a local folder, or a Hugging Face id. Pooling, prompts and limits come from its files."""
 
     file: str = ""
     """The ONNX file inside the model's folder, as a relative path; empty picks the usual one."""
@@ -33,10 +33,10 @@ class EncodersSettings(Section):
 
 
 class ChunkingSettings(Section):
-    """How documents are cut. A change takes effect for documents indexed afterwards, and re-embeds those indexed again."""
+    """How documents are cut. A change holds for documents indexed afterwards, and re-embeds those indexed again."""
 
     limit_tokens: int = Field(default=256, ge=32, le=8192)
-    """Tokens of a chunk at most, title and headings included, as the bi-encoder counts them; capped by its own limit."""
+    """Tokens of a chunk at most, with title and headings, as the bi-encoder counts them; capped by its own limit."""
 
     overlap_tokens: int = Field(default=32, ge=0, le=1024)
     """Tokens that two pieces of one long block share; at most a quarter of the limit is used."""
@@ -62,7 +62,7 @@ class IndexSettings(Section):
     """`edge`: Qdrant Edge in this process. `exact`: brute force in NumPy, the oracle. `qdrant`: a Qdrant server."""
 
     build_after_chunks: int = Field(default=4096, ge=64, le=10_000_000)
-    """Chunks written or removed since the last generation before a new one is built; a tenth of the collection if larger."""
+    """Chunks written or removed since the last generation before a new one is built; a tenth of all if that is more."""
 
     hnsw_m: int = Field(default=16, ge=4, le=128)
     """Links of a node in the HNSW graph."""
