@@ -30,7 +30,7 @@ class Bm25Statistics:
     document_frequencies: NDArray[np.uint32]  # [terms]
 
     def idf(self, terms: NDArray[np.uint32]) -> NDArray[np.float32]:
-        """Returns ln(1 + (N - df + 0.5) / (df + 0.5)) of each term, which is never negative; an unseen term has df 0."""
+        """Returns ln(1 + (N - df + 0.5) / (df + 0.5)) of each term, never negative; an unseen term has df 0."""
         frequency = np.zeros(len(terms), dtype=np.float64)
         if len(self.terms):
             position = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)

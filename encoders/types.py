@@ -88,16 +88,22 @@ class Engine(Protocol[T_co]):
     """
 
     @property
-    def model_id(self) -> str: ...
+    def model_id(self) -> str:
+        """The model's id or folder name."""
+        ...
 
-    def run(self, items: Sequence[TokenizedText]) -> Sequence[T_co]: ...
+    def run(self, items: Sequence[TokenizedText]) -> Sequence[T_co]:
+        """Returns one result an item, in order."""
+        ...
 
 
 class DenseEncoder(Protocol):
-    """Texts to unit-length vectors, synchronously (tools and tests); a text's vector never depends on its neighbours."""
+    """Texts to unit-length vectors, synchronously; a text's vector never depends on its neighbours."""
 
     @property
-    def model_id(self) -> str: ...
+    def model_id(self) -> str:
+        """The model's id or folder name."""
+        ...
 
     @property
     def revision(self) -> str:
@@ -105,10 +111,14 @@ class DenseEncoder(Protocol):
         ...
 
     @property
-    def dim(self) -> int: ...
+    def dim(self) -> int:
+        """The numbers in a vector."""
+        ...
 
     @property
-    def max_tokens(self) -> int: ...
+    def max_tokens(self) -> int:
+        """Tokens of a text at most, special ones included."""
+        ...
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Returns float32 [n, dim], unit length. Texts are cut at `max_tokens`."""
@@ -123,16 +133,24 @@ class AsyncDenseEncoder(Protocol):
     """The scheduled view of a dense encoder: what the request path and the indexer hold."""
 
     @property
-    def model_id(self) -> str: ...
+    def model_id(self) -> str:
+        """The model's id or folder name."""
+        ...
 
     @property
-    def revision(self) -> str: ...
+    def revision(self) -> str:
+        """A hash of the files that shape a vector."""
+        ...
 
     @property
-    def dim(self) -> int: ...
+    def dim(self) -> int:
+        """The numbers in a vector."""
+        ...
 
     @property
-    def max_tokens(self) -> int: ...
+    def max_tokens(self) -> int:
+        """Tokens of a text at most, special ones included."""
+        ...
 
     def tokenize(self, texts: Sequence[str], kind: TextKind) -> list[TokenizedText]:
         """Adds the prompt of the kind, cuts at `max_tokens`."""
@@ -159,7 +177,9 @@ class TokenCounter(Protocol):
     """Counts tokens as one particular model does."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What replies call the tokenizer."""
+        ...
 
     def count(self, text: str) -> int:
         """Counts the tokens of the text alone, without special tokens."""

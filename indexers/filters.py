@@ -1,7 +1,7 @@
 """The filter tree: what a caller may ask of metadata, as values.
 
-Three things are kept apart. No filter (None) restricts nothing. A filter without conditions is refused by `check`, since
-it is nearly always a mistake of the program that built it. A filter that matches nothing gives an empty result.
+Three things are kept apart. No filter (None) restricts nothing. A filter without conditions is refused, since it is
+nearly always a mistake of the program that built it. A filter that matches nothing gives an empty result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class MatchAny:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """True when the field holds a value within all the bounds that are not None (INTEGER, FLOAT and DATETIME fields)."""
+    """True when the field (INTEGER, FLOAT, DATETIME) holds a value within all the bounds that are not None."""
 
     field: str
     gt: Scalar | None = None

@@ -31,10 +31,14 @@ class Index(Protocol):
     """One collection of one tenant."""
 
     @property
-    def definition(self) -> CollectionDefinition: ...
+    def definition(self) -> CollectionDefinition:
+        """What the collection promises."""
+        ...
 
     @property
-    def epoch(self) -> Epoch: ...
+    def epoch(self) -> Epoch:
+        """The state that a search reads now."""
+        ...
 
     @property
     def statistics(self) -> Bm25Statistics:
@@ -80,7 +84,9 @@ class Index(Protocol):
         """Returns the stored fingerprint of each id that is there."""
         ...
 
-    async def get_document(self, document_id: str) -> Document | None: ...
+    async def get_document(self, document_id: str) -> Document | None:
+        """Returns the document with its canonical text; None when it is not there."""
+        ...
 
     async def list_documents(self, page_size: int, page_token: str) -> DocumentPage:
         """Lists documents ordered by id.
@@ -90,13 +96,17 @@ class Index(Protocol):
         """
         ...
 
-    async def count(self, filter: Filter | None) -> Counts: ...
+    async def count(self, filter: Filter | None) -> Counts:
+        """Counts the documents whose metadata passes, and their chunks."""
+        ...
 
     async def build(self) -> Epoch:
         """Folds all writes so far into a new generation and serves from it; searches go on meanwhile."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Releases files, connections and background work; a second call does nothing."""
+        ...
 
 
 class Catalog(Protocol):
@@ -113,7 +123,9 @@ class Catalog(Protocol):
         """
         ...
 
-    async def list(self, tenant: str) -> list[Index]: ...
+    async def list(self, tenant: str) -> list[Index]:
+        """Returns the tenant's collections, by name."""
+        ...
 
     async def update(self, key: CollectionKey, fields: dict[str, FieldType], description: str | None) -> Index:
         """Adds fields and changes the description; a declared field never changes its type.
@@ -126,4 +138,6 @@ class Catalog(Protocol):
         """Raises: CollectionNotFound."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Releases files, connections and background work; a second call does nothing."""
+        ...

@@ -1,4 +1,4 @@
-"""What all parts of the settings tree share: frozen, no unknown keys, documented by docstrings, marked if reloadable."""
+"""What all parts of the settings tree share: frozen, no unknown keys, documented, marked if reloadable."""
 
 from __future__ import annotations
 
