@@ -6,9 +6,8 @@ First come, first served. A permit is given from hand to hand, so a request that
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from retrieval.deadline import Deadline
 from retrieval.errors import Overloaded
@@ -40,25 +39,18 @@ class Admission:
         """Requests that wait for one."""
         return len(self._waiting)
 
-    @asynccontextmanager
-    async def permit(self, deadline: Deadline) -> AsyncIterator[None]:
-        """Holds a permit while its body runs.
+    async def acquire(self, deadline: Deadline) -> int:
+        """Takes a permit, which `release` gives back, and returns the nanoseconds that it waited.
 
         Raises:
             Overloaded: too many wait already, or none became free in time.
         """
-        await self._acquire(deadline)
-        try:
-            yield
-        finally:
-            self._release()
-
-    async def _acquire(self, deadline: Deadline) -> None:
         if self._running < self._max_concurrent and not self._waiting:
             self._running += 1
-            return
+            return 0
         if len(self._waiting) >= self._max_queued:
             raise self._overloaded()
+        asked_ns = time.monotonic_ns()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -69,14 +61,16 @@ class Admission:
         except asyncio.CancelledError:
             self._withdraw(turn)
             raise
+        return time.monotonic_ns() - asked_ns
 
     def _withdraw(self, turn: asyncio.Future[None]) -> None:
         if turn in self._waiting:
             self._waiting.remove(turn)
         elif turn.done() and not turn.cancelled():
-            self._release()  # the permit came at the same moment
+            self.release()  # the permit came at the same moment
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Gives a permit to who has waited longest, or back."""
         self._running -= 1
         if self._running < self._max_concurrent:
             self._hand_on()

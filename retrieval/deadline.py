@@ -10,9 +10,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from retrieval.clock import Stage
 from retrieval.errors import DeadlineExceeded
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +53,23 @@ class Deadline:
                 yield
         except TimeoutError as error:
             raise DeadlineExceeded(stage.value, self.budget_ms) from error
+
+    def iterate(self, stage: Stage, items: AsyncIterator[T]) -> AsyncIterator[T]:
+        """Returns the items, each awaited within the deadline; closing `items` stays with the caller."""
+        return _Bounded(self, stage, items)
+
+
+class _Bounded(Generic[T]):
+    """An iterator and no generator, so that nothing is left open when the caller stops in the middle."""
+
+    def __init__(self, deadline: Deadline, stage: Stage, items: AsyncIterator[T]) -> None:
+        self._deadline = deadline
+        self._stage = stage
+        self._items = items
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        async with self._deadline.bound(self._stage):
+            return await anext(self._items)

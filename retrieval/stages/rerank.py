@@ -1,0 +1,68 @@
+"""Hits to reranked hits: the cross-encoder's opinion combined with the first stage's, for all of them or for none.
+
+A list in which some scores are the cross-encoder's and some are not cannot be ordered honestly. So when a pair is not
+scored in time, or fails, the whole list keeps its order and the reply says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rerank.calibrate import combine
+from rerank.types import AsyncReranker, PairScores
+
+from encoders.errors import EncoderError
+from rerank.errors import RerankIncomplete
+from retrieval.clock import RerankReport
+from retrieval.deadline import Deadline
+from retrieval.trace import Trace
+from retrieval.types import Hit, Thresholds
+
+
+async def rerank_hits(
+    reranker: AsyncReranker,
+    query: str,
+    hits: Sequence[Hit],
+    thresholds: Thresholds,
+    trace: Trace,
+    deadline: Deadline,
+) -> list[Hit]:
+    """Returns the best `rerank_depth` hits in their new order; the same hits in the old order when that failed."""
+    pool = list(hits[: thresholds.rerank_depth])
+    if not pool:
+        return pool
+    share_ns = deadline.share_ns(thresholds.rerank_deadline_share)
+    try:
+        scores = await reranker.score(query, [passage_text(hit) for hit in pool], share_ns)
+    except RerankIncomplete as error:
+        return _keep(pool, error.reason, error.scored_pairs, reranker.model_id, trace)
+    except EncoderError:
+        return _keep(pool, "unavailable", 0, reranker.model_id, trace)
+    trace.clock.charge(queue_ns=scores.queue_ns, compute_ns=scores.compute_ns)
+    trace.rerank = RerankReport(reranker.model_id, len(pool), scores.token_count, "all")
+    return _reorder(pool, scores, thresholds)
+
+
+def passage_text(hit: Hit) -> str:
+    """Returns what the cross-encoder reads: title and headings, then the text."""
+    header = " > ".join(part for part in (hit.passage.title, *hit.passage.heading_path) if part)
+    return f"{header}\n{hit.passage.text}" if header else hit.passage.text
+
+
+def _reorder(pool: list[Hit], scores: PairScores, thresholds: Thresholds) -> list[Hit]:
+    first = [hit.score for hit in pool]
+    combined = combine(first, scores.logits, thresholds.first_stage_weight, thresholds.cross_encoder_weight)
+    scored = [
+        replace(
+            hit, score=float(combined.scores[place]), parts=replace(hit.parts, rerank=float(combined.rerank[place]))
+        )
+        for place, hit in enumerate(pool)
+    ]
+    return [scored[place] for place in combined.order]
+
+
+def _keep(pool: list[Hit], reason: str, scored_pairs: int, model: str, trace: Trace) -> list[Hit]:
+    trace.degrade(f"rerank_{reason}")
+    trace.rerank = RerankReport(model, scored_pairs, 0, reason)
+    return pool

@@ -1,0 +1,73 @@
+"""Resolves what one request asks for against the settings: every override is checked against its configured bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeVar
+
+from retrieval.errors import InvalidRequest, RerankerMissing
+from retrieval.settings import Settings
+from retrieval.types import Fusion, Mode, Thresholds
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What a request asks for; None keeps the configured value."""
+
+    top_k: int | None = None
+    mode: Mode | None = None
+    fusion: Fusion | None = None
+    dense_weight: float | None = None
+    candidates: int | None = None
+    rerank: bool | None = None
+    rerank_depth: int | None = None
+    min_score: float | None = None
+    context_tokens: int | None = None
+    cache: bool | None = None
+
+
+def resolve(settings: Settings, overrides: Overrides) -> Thresholds:
+    """Returns the thresholds of one request.
+
+    Raises:
+        InvalidRequest: an override is outside its bounds.
+        RerankerMissing: a rerank is asked for and no cross-encoder is configured.
+    """
+    retrieval, rerank, context = settings.retrieval, settings.rerank, settings.context
+    top_k = _within("top_k", overrides.top_k, retrieval.top_k, 1, retrieval.max_top_k)
+    candidates = _within(
+        "options.candidates", overrides.candidates, max(retrieval.candidates, top_k), top_k, retrieval.max_candidates
+    )
+    wants_rerank = rerank.enabled if overrides.rerank is None else overrides.rerank
+    if wants_rerank and not rerank.model:
+        raise RerankerMissing
+    return Thresholds(
+        top_k=top_k,
+        mode=overrides.mode or Mode(retrieval.mode),
+        fusion=overrides.fusion or Fusion(retrieval.fusion),
+        dense_weight=_within("options.dense_weight", overrides.dense_weight, retrieval.dense_weight, 0.0, 1.0),
+        rrf_k=retrieval.rrf_k,
+        candidates=candidates,
+        min_score=_within("options.min_score", overrides.min_score, retrieval.min_score, -1.0, 2.0),
+        rerank=wants_rerank,
+        rerank_depth=_within("options.rerank_depth", overrides.rerank_depth, rerank.depth, 1, rerank.max_depth),
+        rerank_deadline_share=rerank.deadline_share,
+        first_stage_weight=rerank.first_stage_weight,
+        cross_encoder_weight=rerank.cross_encoder_weight,
+        context_tokens=_within(
+            "options.context_tokens", overrides.context_tokens, context.budget_tokens, 16, context.max_budget_tokens
+        ),
+        duplicate_overlap=context.duplicate_overlap,
+        use_cache=overrides.cache is not False,
+    )
+
+
+def _within(field: str, asked: Number | None, default: Number, low: Number, high: Number) -> Number:
+    if asked is None:
+        return default
+    if not math.isfinite(asked) or not low <= asked <= high:
+        raise InvalidRequest(field, f"{low}..{high}", f"{field} is {asked}; it must be from {low} to {high}")
+    return asked
