@@ -1,0 +1,1 @@
+"""The gRPC server: what speaks protobuf, and the composition root that constructs everything else."""

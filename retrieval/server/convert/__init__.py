@@ -1,0 +1,1 @@
+"""Protobuf messages to values and back: pure functions, one module a subject."""

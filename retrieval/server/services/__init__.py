@@ -1,0 +1,1 @@
+"""The servicers: each method converts, calls, converts."""

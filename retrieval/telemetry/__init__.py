@@ -1,0 +1,1 @@
+"""What is seen from outside: the log and the Prometheus metrics."""
