@@ -1,0 +1,197 @@
+"""The way of documents into an Index: check, compare fingerprints, chunk, encode, write.
+
+Documents go in small batches, a few of which are being encoded at any time: the encoder's queue never runs dry, memory
+does not depend on how many documents there are, and they are written in the order in which they came. All computing
+happens in worker threads; the event loop only waits. A document that cannot be indexed fails by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from encoders.errors import SchedulerFull
+from encoders.types import AsyncDenseEncoder, Outcome, TextKind, WorkClass
+from indexers.chunking import Chunker
+from indexers.documents import check_document, check_documents, document_fingerprint
+from indexers.errors import InvalidInput
+from indexers.index import Index
+from indexers.parsing.parsed import ParsedDocument, ParseFailure, SkippedFile, SourceItem
+from indexers.preparation import CheckedDocument, Encoded, PreparedDocument, assemble, prepare
+from indexers.pruning import SeenSources, prune
+from indexers.reports import DocumentOutcome, DocumentStatus, IndexReport, Progress, Tally, UpsertReport
+from indexers.types import Document
+
+_BATCH_DOCUMENTS = 64
+_BATCH_CHARACTERS = 64_000  # about 80 chunks
+_ENCODE_TEXTS = 64  # of one call to the encoder
+_BATCHES_IN_FLIGHT = 4
+_PATIENCE_S = 600.0  # for an encoder that is full with others' work
+
+
+class Indexer:
+    """Writes documents into one collection. Calls may overlap; two writers of one document are ordered by the Index."""
+
+    def __init__(self, index: Index, encoder: AsyncDenseEncoder, chunker: Chunker) -> None:
+        self._index = index
+        self._encoder = encoder
+        self._chunker = chunker
+
+    async def upsert(self, documents: Sequence[Document], work_class: WorkClass) -> UpsertReport:
+        """Writes the documents that have changed and says what became of each.
+
+        Raises:
+            InvalidDocument, TypeMismatch: names the document and the bound; nothing was written.
+            SchedulerFull: the encoder is full and the call is ONLINE; nothing was written.
+            IndexUnavailable: the store cannot be reached.
+        """
+        checked = await asyncio.to_thread(self._check_all, documents)
+        changed, unchanged = await self._compare(checked)
+        encoded = await self._encode(changed, work_class)
+        await self._write(encoded)
+        became = {outcome.document_id: outcome for outcome in [*unchanged, *(one.outcome for one in encoded)]}
+        outcomes = tuple(became[document.document_id] for document in documents)
+        return UpsertReport(outcomes, self._index.epoch)
+
+    async def run(
+        self, items: Iterable[SourceItem], roots: Sequence[str] = (), progress: Progress | None = None
+    ) -> IndexReport:
+        """Indexes a stream, which is read in a worker thread, and reports what became of everything in it.
+
+        After a whole run, documents whose source URI is under one of the `roots` and that did not come by are removed.
+
+        Raises:
+            SchedulerFull, SchedulerStopped: the encoder does not take the work.
+            IndexUnavailable: the store cannot be reached.
+        """
+        tally, seen = Tally(), SeenSources()
+        source = iter(items)
+        window: deque[asyncio.Task[list[Encoded]]] = deque()
+        try:
+            while (batch := await asyncio.to_thread(self._next_batch, source, tally, seen)) is not None:
+                changed, unchanged = await self._compare(batch)
+                _report(unchanged, tally, progress)
+                window.append(asyncio.create_task(self._encode(changed, WorkClass.BULK)))
+                if len(window) == _BATCHES_IN_FLIGHT:
+                    await self._write_next(window, tally, progress)
+            while window:
+                await self._write_next(window, tally, progress)
+        finally:
+            for task in window:
+                task.cancel()
+            await asyncio.gather(*window, return_exceptions=True)
+        await prune(self._index, roots, seen, tally)
+        _report([], tally, progress)
+        return tally.report(self._index.epoch)
+
+    def _check_all(self, documents: Sequence[Document]) -> list[CheckedDocument]:
+        return [self._fingerprinted(document) for document in check_documents(documents, self._index.definition.fields)]
+
+    def _fingerprinted(self, document: Document, warnings: tuple[str, ...] = ()) -> CheckedDocument:
+        fingerprint = document_fingerprint(document, self._chunker.fingerprint, self._encoder.revision)
+        return CheckedDocument(document, fingerprint, warnings)
+
+    def _next_batch(
+        self, source: Iterator[SourceItem], tally: Tally, seen: SeenSources
+    ) -> list[CheckedDocument] | None:
+        """Reads up to a batch; an empty one holds failures only, None is the end."""
+        batch: list[CheckedDocument] = []
+        characters = 0
+        for read, item in enumerate(source, 1):
+            if isinstance(item, ParsedDocument):
+                batch += self._checked(item, tally, seen)
+                characters += len(item.document.text)
+            else:
+                _count(item, tally, seen)
+            if read == _BATCH_DOCUMENTS or characters >= _BATCH_CHARACTERS:
+                return batch
+        return batch or None
+
+    def _checked(self, item: ParsedDocument, tally: Tally, seen: SeenSources) -> list[CheckedDocument]:
+        name = item.document.document_id
+        if not seen.add(name):
+            tally.fail(name, "a document with the same id came before it in this run; rename one of them")
+            return []
+        try:
+            document = check_document(item.document, self._index.definition.fields)
+        except InvalidInput as error:
+            tally.fail(name, str(error))
+            return []
+        return [self._fingerprinted(document, item.warnings)]
+
+    async def _compare(self, batch: list[CheckedDocument]) -> tuple[list[CheckedDocument], list[DocumentOutcome]]:
+        """Tells the documents that have changed from those that have not."""
+        stored = await self._index.fingerprints([checked.document.document_id for checked in batch]) if batch else {}
+        changed: list[CheckedDocument] = []
+        unchanged: list[DocumentOutcome] = []
+        for checked in batch:
+            name = checked.document.document_id
+            if stored.get(name) == checked.fingerprint:
+                unchanged.append(DocumentOutcome(name, DocumentStatus.UNCHANGED, warnings=checked.warnings))
+            else:
+                changed.append(checked)
+        return changed, unchanged
+
+    async def _encode(self, changed: list[CheckedDocument], work_class: WorkClass) -> list[Encoded]:
+        prepared = await asyncio.to_thread(self._prepare, changed)
+        texts = [text for document in prepared for text in document.texts]
+        outcomes: list[Outcome[NDArray[np.float32]]] = []
+        for start in range(0, len(texts), _ENCODE_TEXTS):
+            outcomes += await self._encode_texts(texts[start : start + _ENCODE_TEXTS], work_class)
+        return await asyncio.to_thread(_assemble_all, prepared, outcomes)
+
+    def _prepare(self, changed: list[CheckedDocument]) -> list[PreparedDocument]:
+        return [prepare(checked, self._chunker) for checked in changed]
+
+    async def _encode_texts(self, texts: list[str], work_class: WorkClass) -> list[Outcome[NDArray[np.float32]]]:
+        """Encodes; bulk work waits while the encoder is full, work that somebody waits for is refused at once."""
+        give_up = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return await self._encoder.encode(texts, TextKind.PASSAGE, work_class, None)
+            except SchedulerFull as full:
+                if work_class is WorkClass.ONLINE or time.monotonic() > give_up:
+                    raise
+                await asyncio.sleep(min(max(full.retry_after_ms, 1.0), 5_000.0) / 1000)
+
+    async def _write_next(
+        self, window: deque[asyncio.Task[list[Encoded]]], tally: Tally, progress: Progress | None
+    ) -> None:
+        encoded = await window[0]
+        window.popleft()
+        await self._write(encoded)
+        _report([one.outcome for one in encoded], tally, progress)
+
+    async def _write(self, encoded: list[Encoded]) -> None:
+        if documents := [one.document for one in encoded if one.document is not None]:
+            await self._index.upsert(documents)
+
+
+def _assemble_all(prepared: list[PreparedDocument], outcomes: list[Outcome[NDArray[np.float32]]]) -> list[Encoded]:
+    position = 0
+    encoded: list[Encoded] = []
+    for document in prepared:
+        after = position + len(document.texts)
+        encoded.append(assemble(document, outcomes[position:after]))
+        position = after
+    return encoded
+
+
+def _count(item: SourceItem, tally: Tally, seen: SeenSources) -> None:
+    if isinstance(item, SkippedFile):
+        tally.skip(item.path, item.reason)
+    elif isinstance(item, ParseFailure):
+        tally.fail(item.path, item.reason)
+        seen.keep(item.source_uri)
+
+
+def _report(outcomes: list[DocumentOutcome], tally: Tally, progress: Progress | None) -> None:
+    for outcome in outcomes:
+        tally.add(outcome)
+    if progress is not None:
+        progress.advanced(tally.counts)

@@ -1,0 +1,36 @@
+"""What comes out of a file: documents, or the reason why there is none. Nothing is passed over in silence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from indexers.types import Document
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDocument:
+    """A document, and what a person should know about how it was read."""
+
+    document: Document
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParseFailure:
+    """A file, or one row of it, that gives no document; what was indexed from it before is kept."""
+
+    path: str  # as it is shown to people: relative to the root, with a line number where there is one
+    source_uri: str  # of the file
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """A file that was found but is not meant to be read."""
+
+    path: str
+    reason: str
+
+
+SourceItem: TypeAlias = ParsedDocument | ParseFailure | SkippedFile

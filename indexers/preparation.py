@@ -1,0 +1,71 @@
+"""A document's way from its text to what the encoder takes; pure computing, so it belongs in a worker thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from encoders.terms import count_terms
+from encoders.types import Outcome
+from indexers.chunking import Chunker
+from indexers.reports import DocumentOutcome, DocumentStatus
+from indexers.types import Chunk, Document, EncodedChunk, EncodedDocument
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDocument:
+    """A valid document with its fingerprint."""
+
+    document: Document
+    fingerprint: str
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDocument:
+    """A document cut into chunks, with the text to embed of each."""
+
+    checked: CheckedDocument
+    chunks: tuple[Chunk, ...]
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What became of a document when it was encoded: something to write, unless the outcome says that it failed."""
+
+    document: EncodedDocument | None
+    outcome: DocumentOutcome
+
+
+def prepare(checked: CheckedDocument, chunker: Chunker) -> PreparedDocument:
+    """Cuts a document into chunks and puts the headers on."""
+    document = checked.document
+    chunks = chunker.chunk(document)
+    texts = tuple(chunker.embedding_text(document.title, chunk) for chunk in chunks)
+    warned = CheckedDocument(document, checked.fingerprint, checked.warnings + chunker.warnings(document))
+    return PreparedDocument(warned, chunks, texts)
+
+
+def assemble(prepared: PreparedDocument, outcomes: Sequence[Outcome[NDArray[np.float32]]]) -> Encoded:
+    """Joins chunks, vectors and terms; one chunk without a vector fails the document as a whole, and it alone."""
+    document = prepared.checked.document
+    tokens = sum(outcome.token_count for outcome in outcomes)
+    chunks: list[EncodedChunk] = []
+    for chunk, text, outcome in zip(prepared.chunks, prepared.texts, outcomes, strict=True):
+        if outcome.value is None:
+            reason = f"chunk {chunk.ordinal} (characters {chunk.start} to {chunk.end}): {outcome.error}"
+            failed = DocumentOutcome(document.document_id, DocumentStatus.FAILED, token_count=tokens, reason=reason)
+            return Encoded(None, failed)
+        chunks.append(EncodedChunk(chunk, outcome.value, count_terms(text)))
+    written = DocumentOutcome(
+        document.document_id,
+        DocumentStatus.WRITTEN,
+        chunk_count=len(chunks),
+        token_count=tokens,
+        warnings=prepared.checked.warnings,
+    )
+    return Encoded(EncodedDocument(document, prepared.checked.fingerprint, tuple(chunks)), written)
