@@ -59,7 +59,9 @@ class NonFiniteOutput(EncoderError):
     """One item came out with NaN or Inf."""
 
     def __init__(self, model: str) -> None:
-        super().__init__(f"model {model!r} gave a non-finite value for this text; leave the text out or change the model")
+        super().__init__(
+            f"model {model!r} gave a non-finite value for this text; leave the text out or change the model"
+        )
         self.model = model
 
 
@@ -75,7 +77,9 @@ class SchedulerFull(EncoderError):
     """The queue is at its bound; nothing of the call was accepted."""
 
     def __init__(self, queued_items: int, capacity_items: int, retry_after_ms: float) -> None:
-        super().__init__(f"encoder queue holds {queued_items} of {capacity_items} items; retry in {retry_after_ms:.0f} ms")
+        super().__init__(
+            f"encoder queue holds {queued_items} of {capacity_items} items; retry in {retry_after_ms:.0f} ms"
+        )
         self.queued_items = queued_items
         self.capacity_items = capacity_items
         self.retry_after_ms = retry_after_ms

@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
+from py_rust_stemmers import SnowballStemmer
 
 from encoders.types import TermCounts
 
