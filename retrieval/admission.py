@@ -54,7 +54,8 @@ class Admission:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            await asyncio.wait_for(turn, min(self._max_wait_ms / 1e3, max(0.0, deadline.remaining_s())))
+            async with asyncio.timeout(min(self._max_wait_ms / 1e3, max(0.0, deadline.remaining_s()))):
+                await turn
         except TimeoutError as error:
             self._withdraw(turn)
             raise self._overloaded() from error

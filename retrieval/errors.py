@@ -9,6 +9,7 @@ RetrievalError
 ├── ShuttingDown                the server is draining
 ├── QueryNotEncoded             the encoder failed on the query
 ├── RerankerMissing             a rerank was asked for and no cross-encoder is configured
+├── DocumentNotFound            the collection holds no document of that id
 ├── BackendError                the answer's backend
 │   ├── BackendUnknown          no backend of that name
 │   ├── BackendUnavailable      it cannot be reached, refuses, or fails before the first token
@@ -90,6 +91,14 @@ class RerankerMissing(RetrievalError):
 
     def __init__(self) -> None:
         super().__init__("no cross-encoder is configured; set rerank.model or leave the rerank option out")
+
+
+class DocumentNotFound(RetrievalError):
+    """The collection holds no document of that id."""
+
+    def __init__(self, document_id: str) -> None:
+        super().__init__(f"document {document_id!r} does not exist in this collection; check the id")
+        self.document_id = document_id
 
 
 class BackendError(RetrievalError):

@@ -214,10 +214,10 @@ class Pipeline:
     async def _open(self, request: RetrieveRequest, deadline: Deadline) -> _Target:
         async with deadline.bound(Stage.ADMIT):
             index = await self._engines.catalog.open(CollectionKey(request.tenant, request.collection))
-        filter = None if request.filter is None else coerce_filter(request.filter, index.definition.fields)
+        coerced = None if request.filter is None else coerce_filter(request.filter, index.definition.fields)
         encoder = self._engines.encoder
         scope = Scope(request.tenant, request.collection, index.epoch, encoder.model_id, encoder.revision)
-        return _Target(index, scope, filter)
+        return _Target(index, scope, coerced)
 
     def _backend(self, name: str) -> Backend:
         backend = self._engines.backends.get(name)

@@ -53,7 +53,7 @@ def resolve(settings: Settings, overrides: Overrides) -> Thresholds:
         candidates=candidates,
         min_score=_within("options.min_score", overrides.min_score, retrieval.min_score, -1.0, 2.0),
         rerank=wants_rerank,
-        rerank_depth=_within("options.rerank_depth", overrides.rerank_depth, rerank.depth, 1, rerank.max_depth),
+        rerank_depth=_depth(settings, overrides, top_k, wants_rerank),
         rerank_deadline_share=rerank.deadline_share,
         first_stage_weight=rerank.first_stage_weight,
         cross_encoder_weight=rerank.cross_encoder_weight,
@@ -63,6 +63,15 @@ def resolve(settings: Settings, overrides: Overrides) -> Thresholds:
         duplicate_overlap=context.duplicate_overlap,
         use_cache=overrides.cache is not False,
     )
+
+
+def _depth(settings: Settings, overrides: Overrides, top_k: int, wants_rerank: bool) -> int:
+    """All that is returned is reranked, so that the scores of a reply are of one kind."""
+    rerank = settings.rerank
+    depth = _within("options.rerank_depth", overrides.rerank_depth, rerank.depth, 1, rerank.max_depth)
+    if not wants_rerank:
+        return depth
+    return max(depth, _within("top_k", top_k, top_k, 1, rerank.max_depth))
 
 
 def _within(field: str, asked: Number | None, default: Number, low: Number, high: Number) -> Number:

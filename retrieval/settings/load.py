@@ -1,7 +1,8 @@
 """Builds the settings tree from its three sources, and remembers where each value came from.
 
 The sources are `headrace.toml`, `HEADRACE_SECTION__NAME` variables and flags, each stronger than the one before. A key
-that the tree does not know is an error in every one of them. The environment is handed in: only the entry point reads it.
+that the tree does not know is an error in all of them. pydantic-settings would merge the same sources, but says of no
+value where it came from and passes over variables that it does not know. Only the entry point reads the environment.
 """
 
 from __future__ import annotations

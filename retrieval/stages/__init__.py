@@ -1,1 +1,1 @@
-"""The stages that are more than a call: each takes typed values and gives typed values, and knows nothing of the others."""
+"""The stages that are more than a call: typed values in, typed values out, and none knows of another."""

@@ -54,10 +54,8 @@ def _reorder(pool: list[Hit], scores: PairScores, thresholds: Thresholds) -> lis
     first = [hit.score for hit in pool]
     combined = combine(first, scores.logits, thresholds.first_stage_weight, thresholds.cross_encoder_weight)
     scored = [
-        replace(
-            hit, score=float(combined.scores[place]), parts=replace(hit.parts, rerank=float(combined.rerank[place]))
-        )
-        for place, hit in enumerate(pool)
+        replace(hit, score=float(score), parts=replace(hit.parts, rerank=float(opinion)))
+        for hit, score, opinion in zip(pool, combined.scores, combined.rerank, strict=True)
     ]
     return [scored[place] for place in combined.order]
 
