@@ -1,0 +1,156 @@
+"""The dense bi-encoder: a text's token states, pooled into one vector of unit length.
+
+One text a run, at its exact length. The cost is linear in tokens here, padding is what costs, and a dynamically
+quantized model takes the range of its activations over the whole input: in a batch a text's vector would change with
+its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from encoders.errors import ModelUnsupported, NonFiniteOutput
+from encoders.models import ModelFiles, Pooling
+from encoders.onnx import OnnxSession, Tensor
+from encoders.tokenizing import Tokenization
+from encoders.types import TextKind, TokenizedText
+
+_POOLED = "sentence_embedding"
+_TOKEN_STATES = ("last_hidden_state", "token_embeddings", "h")
+
+
+class DenseEngine:
+    """An open bi-encoder. Safe to call from several threads at once; computes on the calling thread alone."""
+
+    def __init__(self, session: OnnxSession, files: ModelFiles) -> None:
+        self.model_id = files.model_id
+        self._session = session
+        self._takes = inputs_of(session, files.model_id)
+        self._output = _vector_output(session, files)
+        self._pooling = files.pooling if len(self._output.shape) == 3 else None
+        self.dim = self._output.shape[-1]
+
+    @classmethod
+    def open(cls, files: ModelFiles) -> DenseEngine:
+        """Opens the weights.
+
+        Raises:
+            ModelNotFound, ModelUnsupported: it cannot be opened, or is no bi-encoder.
+        """
+        if files.classifier:
+            raise ModelUnsupported(files.model_id, "it scores pairs and has no vectors; use it as the cross-encoder")
+        return cls(OnnxSession.open(files.onnx, files.model_id), files)
+
+    def run(self, items: Sequence[TokenizedText]) -> list[NDArray[np.float32]]:
+        """Returns a vector an item: float32 [dim], unit length.
+
+        Raises:
+            NonFiniteOutput: an item came out with NaN or Inf, or without any direction.
+            EncodingFailed: the session failed on an item.
+        """
+        return [self._vector(item) for item in items]
+
+    def _vector(self, item: TokenizedText) -> NDArray[np.float32]:
+        output = self._session.run(feed(item, self._takes), self._output.name)[0]
+        vector = output if self._pooling is None else _POOLERS[self._pooling](output)
+        norm = float(np.linalg.norm(vector))
+        if not (np.isfinite(norm) and norm > 0.0):
+            raise NonFiniteOutput(self.model_id)
+        return (vector / np.float32(norm)).astype(np.float32, copy=False)
+
+
+class OnnxDenseEncoder:
+    """The `DenseEncoder` of a model whose files were resolved: synchronous, for tools and tests."""
+
+    def __init__(self, engine: DenseEngine, tokenization: Tokenization, files: ModelFiles) -> None:
+        self.engine = engine
+        self.tokenization = tokenization
+        self.prompts = files.prompts
+        self.model_id = files.model_id
+        self.revision = files.revision
+        self.dim = engine.dim
+        self.max_tokens = files.max_tokens
+
+    @classmethod
+    def open(cls, files: ModelFiles) -> OnnxDenseEncoder:
+        """Opens weights and tokenizer.
+
+        Raises:
+            ModelNotFound, ModelUnsupported: one of them cannot be opened, or the model is no bi-encoder.
+        """
+        tokenization = Tokenization.open(files.tokenizer, files.model_id, files.max_tokens)
+        return cls(DenseEngine.open(files), tokenization, files)
+
+    def tokenize(self, texts: Sequence[str], kind: TextKind) -> list[TokenizedText]:
+        """Adds the prompt of the kind, cuts at `max_tokens`."""
+        return self.tokenization.texts(texts, self.prompts[kind])
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns float32 [n, dim], unit length. Texts are cut at `max_tokens`."""
+        return self._encode(texts, TextKind.QUERY)
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns float32 [n, dim], unit length. Texts are cut at `max_tokens`."""
+        return self._encode(texts, TextKind.PASSAGE)
+
+    def _encode(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
+        if not texts:
+            return np.empty((0, self.dim), dtype=np.float32)
+        return np.stack(self.engine.run(self.tokenize(texts, kind)))
+
+
+def inputs_of(session: OnnxSession, model_id: str) -> frozenset[str]:
+    """Returns the names of a model's inputs.
+
+    Raises:
+        ModelUnsupported: it wants an input that a text does not give.
+    """
+    names = frozenset(tensor.name for tensor in session.inputs)
+    unknown = sorted(names - {"input_ids", "attention_mask", "token_type_ids"})
+    if unknown or "input_ids" not in names:
+        raise ModelUnsupported(
+            model_id, f"it takes {sorted(names)}, a text encoder takes input_ids; choose another model"
+        )
+    return names
+
+
+def feed(item: TokenizedText, names: frozenset[str]) -> dict[str, NDArray[np.int64]]:
+    """Returns the inputs of a model for one text, [1, tokens] each; nothing is padded, so the mask is all ones."""
+    ids = item.ids[np.newaxis]
+    given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": item.type_ids[np.newaxis]}
+    return {name: given[name] for name in names}
+
+
+def _vector_output(session: OnnxSession, files: ModelFiles) -> Tensor:
+    outputs = {tensor.name: tensor for tensor in session.outputs}
+    pooled = outputs.get(_POOLED)
+    if pooled is not None and len(pooled.shape) == 2 and pooled.shape[-1] > 0:
+        return pooled
+    states = [outputs[name] for name in _TOKEN_STATES if name in outputs] or list(session.outputs)
+    found = next((tensor for tensor in states if len(tensor.shape) == 3 and tensor.shape[-1] > 0), None)
+    if found is None:
+        raise ModelUnsupported(files.model_id, f"it gives {sorted(outputs)}, no token states; choose a bi-encoder")
+    if files.pooling is None:
+        raise ModelUnsupported(files.model_id, "no file says how to pool its token states; add 1_Pooling/config.json")
+    return found
+
+
+def _mean(states: NDArray[np.float32]) -> NDArray[np.float32]:
+    mean: NDArray[np.float32] = states.mean(axis=0)
+    return mean
+
+
+def _first(states: NDArray[np.float32]) -> NDArray[np.float32]:
+    first: NDArray[np.float32] = states[0]
+    return first
+
+
+def _last(states: NDArray[np.float32]) -> NDArray[np.float32]:
+    last: NDArray[np.float32] = states[-1]
+    return last
+
+
+_POOLERS = {Pooling.MEAN: _mean, Pooling.CLS: _first, Pooling.LAST: _last}

@@ -1,0 +1,85 @@
+"""Where a model's files come from: the package itself, a local folder, or the Hugging Face hub."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from encoders.errors import ModelNotFound
+
+BUNDLED_PREFIX = "bundled:"
+INT8 = "int8"
+
+_BUNDLED = Path(__file__).parent / "bundled"
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_PLAIN_NAME = re.compile(r"[\w.-]*\w[\w.-]*")
+_SETTINGS_FILES = [
+    "config.json",
+    "config_sentence_transformers.json",
+    "modules.json",
+    "sentence_bert_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "*_Pooling/config.json",
+]
+_FULL_FILES = ("onnx/model.onnx", "model.onnx")
+_INT8_FILES = (
+    "onnx/model_int8.onnx",
+    "onnx/model_quantized.onnx",
+    "onnx/model_quint8_avx2.onnx",
+    "onnx/model_qint8_avx512_vnni.onnx",
+    "model_int8.onnx",
+    "model_quantized.onnx",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """Names a model and says how to take it; what is None is read from the model's own files."""
+
+    model: str  # "bundled:NAME", a folder, or a Hugging Face id "owner/name"
+    file: str = ""  # the ONNX file inside the model; "" for the usual one, "int8" for a quantized one
+    revision: str = ""  # branch, tag or commit on the hub; "" for its main branch
+    max_tokens: int = 512  # the model's own limit applies when it is smaller
+    query_prompt: str | None = None
+    passage_prompt: str | None = None
+
+    def onnx_candidates(self) -> tuple[str, ...]:
+        """Lists the ONNX files to look for, best first."""
+        if self.file == INT8:
+            return _INT8_FILES
+        return (self.file,) if self.file else _FULL_FILES
+
+
+def locate(source: ModelSource) -> Path:
+    """Returns the folder that holds the model's files; fetches those that are needed when it is on the hub.
+
+    Raises:
+        ModelNotFound: there is no such bundled model or folder, or the hub does not give it.
+    """
+    name = source.model.removeprefix(BUNDLED_PREFIX)
+    if name != source.model:
+        # A name is no path: it must not lead out of the package.
+        return _existing(_BUNDLED / name if _PLAIN_NAME.fullmatch(name) else Path(), source, "bundled models")
+    folder = Path(source.model)
+    if folder.is_dir():
+        return folder
+    if not _HUB_ID.fullmatch(source.model) or source.model.startswith("."):
+        raise ModelNotFound(source.model, "there is no such folder; give a folder, bundled:NAME or a Hugging Face id")
+    return _downloaded(source)
+
+
+def _existing(folder: Path, source: ModelSource, where: str) -> Path:
+    if folder == Path() or not folder.is_dir():
+        known = ", ".join(sorted(found.name for found in _BUNDLED.iterdir() if found.is_dir()))
+        raise ModelNotFound(source.model, f"the {where} are {known}; choose one of them")
+    return folder
+
+
+def _downloaded(source: ModelSource) -> Path:
+    # Imported here: the hub's client takes a third of a second, and a bundled or local model never needs it.
+    from encoders.hub import download  # noqa: PLC0415
+
+    wanted = [pattern for file in source.onnx_candidates() for pattern in (file, f"{file}_data", f"{file}.data")]
+    return download(source.model, source.revision, _SETTINGS_FILES + wanted)
