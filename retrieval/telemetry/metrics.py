@@ -1,0 +1,85 @@
+"""The Prometheus metrics of one server, in a registry of its own.
+
+The figures are those of the ledger: what the reply says of a request is what the histograms add up. Labels come from
+fixed sets only (methods, codes, stages, caches), so the number of series is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from retrieval.clock import Ledger
+
+_STAGE_BUCKETS_S = (
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
+)  # fmt: skip
+_REQUEST_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
+_TOKEN_BUCKETS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+
+
+class Metrics:
+    """Counts requests and observes where their time went."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "headrace_requests", "Requests that ended.", ("method", "code"), registry=self.registry
+        )
+        self._durations = Histogram(
+            "headrace_request_duration_seconds",
+            "Wall time of requests.",
+            ("method",),
+            buckets=_REQUEST_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._stages = Histogram(
+            "headrace_stage_seconds",
+            "Time of the stages: wall, waiting for a worker or permit, computing in an engine.",
+            ("stage", "part"),
+            buckets=_STAGE_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._in_flight = Gauge("headrace_in_flight", "Requests that run.", ("method",), registry=self.registry)
+        self._caches = Counter(
+            "headrace_cache_lookups", "Lookups in caches.", ("cache", "result"), registry=self.registry
+        )
+        self._degraded = Counter("headrace_degraded", "Steps down that were taken.", ("step",), registry=self.registry)
+        self._context_tokens = Histogram(
+            "headrace_context_tokens", "Tokens of assembled contexts.", buckets=_TOKEN_BUCKETS, registry=self.registry
+        )
+
+    @contextmanager
+    def in_flight(self, method: str) -> Iterator[None]:
+        """Counts a request as running while the body runs."""
+        gauge = self._in_flight.labels(method)
+        gauge.inc()
+        try:
+            yield
+        finally:
+            gauge.dec()
+
+    def request(self, method: str, code: str, duration_s: float) -> None:
+        """Counts a request that ended."""
+        self._requests.labels(method, code).inc()
+        self._durations.labels(method).observe(duration_s)
+
+    def ledger(self, ledger: Ledger) -> None:
+        """Observes where the time of a request went, and its caches."""
+        for cost in ledger.stages:
+            stage = cost.stage.value
+            self._stages.labels(stage, "wall").observe(cost.wall_ns / 1e9)
+            if cost.queue_ns:
+                self._stages.labels(stage, "queue").observe(cost.queue_ns / 1e9)
+            if cost.compute_ns:
+                self._stages.labels(stage, "compute").observe(cost.compute_ns / 1e9)
+        for use in ledger.caches:
+            self._caches.labels(use.cache, "hit" if use.hit else "miss").inc()
+        for step in ledger.degraded:
+            self._degraded.labels(step).inc()
+
+    def context(self, tokens: int) -> None:
+        """Observes the size of an assembled context."""
+        self._context_tokens.observe(tokens)

@@ -1,0 +1,62 @@
+"""The one log line of a request: who, what, how long, where the time went, how it ended; never what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from retrieval.clock import Ledger
+from retrieval.scope import Identity
+
+_log = structlog.get_logger("headrace")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A request that ended; `error` is there when its text is for our log only."""
+
+    request_id: str
+    method: str
+    identity: Identity | None
+    code: str
+    duration_ns: int
+    sizes: Mapping[str, int]
+    ledger: Ledger | None
+    error: BaseException | None
+
+
+def log_request(ended: Ended) -> None:
+    """Writes the line, as an error when the cause is to be looked at, otherwise as information."""
+    fields: dict[str, object] = {
+        "request_id": ended.request_id,
+        "method": ended.method,
+        "tenant": ended.identity.tenant if ended.identity else None,
+        "key": ended.identity.key_name if ended.identity else None,
+        "code": ended.code,
+        "duration_ms": _ms(ended.duration_ns),
+        **ended.sizes,
+    }
+    if ended.ledger is not None:
+        fields |= _ledger_fields(ended.ledger)
+    if ended.error is None:
+        _log.info("request", **fields)
+    else:
+        _log.error("request", **fields, exc_info=ended.error)
+
+
+def _ledger_fields(ledger: Ledger) -> dict[str, object]:
+    return {
+        "stages_ms": {cost.stage.value: _ms(cost.wall_ns) for cost in ledger.stages},
+        "queue_ms": {cost.stage.value: _ms(cost.queue_ns) for cost in ledger.stages if cost.queue_ns},
+        "compute_ms": {cost.stage.value: _ms(cost.compute_ns) for cost in ledger.stages if cost.compute_ns},
+        "caches": {use.cache: "hit" if use.hit else "miss" for use in ledger.caches},
+        "degraded": list(ledger.degraded),
+        "candidates": ledger.candidates,
+        "query_tokens": ledger.query_tokens,
+    }
+
+
+def _ms(nanoseconds: int) -> float:
+    return round(nanoseconds / 1e6, 3)
