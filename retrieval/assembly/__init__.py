@@ -1,0 +1,6 @@
+"""From hits to the context that a model reads: filter, pack into a token budget, merge, number. Pure functions."""
+
+from retrieval.assembly.assemble import assemble
+from retrieval.assembly.budget import generation_budget
+
+__all__ = ["assemble", "generation_budget"]

@@ -1,0 +1,41 @@
+"""Every character of a prompt that is not a passage, a question or an instruction.
+
+They live in one file and never depend on anything but the passage, so that equal contexts are equal byte for byte: a
+model server's prefix cache matches on nothing less. The question comes last for the same reason.
+"""
+
+from __future__ import annotations
+
+from indexers.types import Passage
+
+BLOCK_SEPARATOR = "\n\n"
+TRAIL_SEPARATOR = " > "
+USER_PREFIX = "Sources:\n\n"
+USER_INFIX = "\n\nQuestion: "
+
+CHAT_TEMPLATE_MARGIN_TOKENS = 64
+"""Tokens kept free for what a chat template puts around two messages, and for what joining them may add."""
+
+_LONGEST_TRAIL = 240  # code points; a title is there to place a passage, not to crowd it out
+
+
+def source_block(number: int, passage: Passage) -> str:
+    """Returns a passage as the model sees it: its citation mark, where it stands, its text."""
+    trail = source_trail(passage)
+    return f"[{number}] {trail}\n{passage.text.strip()}" if trail else f"[{number}]\n{passage.text.strip()}"
+
+
+def source_trail(passage: Passage) -> str:
+    """Returns title and headings in one line, none repeated in a row, none longer than is useful."""
+    steps: list[str] = []
+    for part in (passage.title, *passage.heading_path):
+        step = " ".join(part.split())
+        if step and (not steps or step != steps[-1]):
+            steps.append(step)
+    trail = TRAIL_SEPARATOR.join(steps)
+    return trail if len(trail) <= _LONGEST_TRAIL else trail[: _LONGEST_TRAIL - 1] + "…"
+
+
+def user_message(context: str, question: str) -> str:
+    """Returns the text of the user's turn: the sources, then the question."""
+    return f"{USER_PREFIX}{context}{USER_INFIX}{question}"

@@ -1,0 +1,45 @@
+"""Opens the configured backends; called by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from encoders.types import AsyncDenseEncoder, TokenCounter
+from retrieval.generation.backend import Backend
+from retrieval.generation.extractive import ExtractiveBackend
+from retrieval.settings.service import BackendSettings, GenerationSettings
+from retrieval.token_counters import open_counter
+
+
+def open_backends(
+    settings: GenerationSettings,
+    default_counter: TokenCounter,
+    encoder: AsyncDenseEncoder | None,
+    sentence_limit: Callable[[], int] | None = None,
+) -> dict[str, Backend]:
+    """Returns the backends by name. The caller closes them.
+
+    `default_counter` counts for backends that name no tokenizer of their own. `encoder` lets extractive answers compare
+    meanings; without one they compare words alone. `sentence_limit` gives the number of sentences that holds now, for
+    settings that are reloaded; the one in `settings` holds without it.
+
+    Raises:
+        ModelNotFound, ModelUnsupported: a backend's tokenizer cannot be opened.
+    """
+    limit = sentence_limit or (lambda: settings.extractive_sentences)
+    return {backend.name: _open(backend, default_counter, encoder, limit) for backend in settings.backends}
+
+
+def _open(
+    settings: BackendSettings,
+    default_counter: TokenCounter,
+    encoder: AsyncDenseEncoder | None,
+    sentence_limit: Callable[[], int],
+) -> Backend:
+    counter = open_counter(settings.tokenizer) if settings.tokenizer else default_counter
+    if settings.kind == "extractive":
+        return ExtractiveBackend(settings.name, settings.context_window_tokens, counter, encoder, sentence_limit)
+    # Imported here: the client takes a third of a second, and a service without a model never needs it.
+    from retrieval.generation.openai_backend import OpenAIBackend  # noqa: PLC0415
+
+    return OpenAIBackend(settings, counter)

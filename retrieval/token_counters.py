@@ -1,0 +1,54 @@
+"""Opens what counts tokens as the target model does.
+
+Passages come again from one request to the next, and counting one costs more than anything else in assembly, so counts
+of texts of passage length are remembered. Longer texts are whole prompts: they rarely come twice.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from encoders.sources import ModelSource, locate
+from encoders.tokenizing import Tokenization
+from encoders.types import TokenCounter
+
+BUNDLED = "bundled"
+
+_BUNDLED_MODEL = "bundled:minilm-l6"
+_UNLIMITED_TOKENS = 1 << 30
+_LONGEST_REMEMBERED = 4096  # code points
+_REMEMBERED_TEXTS = 4096
+
+
+def open_counter(tokenizer: str) -> TokenCounter:
+    """Opens a counter: `bundled` for the bundled encoder's tokenizer, else the path of a `tokenizer.json`.
+
+    Raises:
+        ModelNotFound: there is no such file.
+        ModelUnsupported: it is no tokenizer.
+    """
+    path = locate(ModelSource(_BUNDLED_MODEL)) / "tokenizer.json" if tokenizer == BUNDLED else Path(tokenizer)
+    name = BUNDLED if tokenizer == BUNDLED else path.parent.name or path.name
+    return RememberingCounter(Tokenization.open(path, name, _UNLIMITED_TOKENS))
+
+
+class RememberingCounter:
+    """A `TokenCounter` that remembers the counts of texts of passage length. Safe to use from several threads."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(counter.count)
+
+    @property
+    def name(self) -> str:
+        """The tokenizer's name."""
+        return self._counter.name
+
+    def count(self, text: str) -> int:
+        """Counts the tokens of the text alone, without special tokens."""
+        return self._remembered(text) if len(text) <= _LONGEST_REMEMBERED else self._counter.count(text)
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Returns the code-point span of each token, in order, without special tokens."""
+        return self._counter.offsets(text)
