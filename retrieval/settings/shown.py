@@ -1,0 +1,50 @@
+"""Shows settings to a person: values as TOML, secrets masked, each with its origin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, SecretStr
+
+from retrieval.settings.load import Loaded, leaves
+
+MASK = "********"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSetting:
+    """A setting in force: its path, its value as TOML, where that comes from, and whether a reload can change it."""
+
+    path: str
+    value: str
+    origin: str  # `default`, `file`, `environment` or `flag`
+    reloadable: bool
+
+
+def shown_settings(loaded: Loaded) -> Iterator[ShownSetting]:
+    """Yields every setting in the order of the tree."""
+    for path, value, reloadable in leaves(loaded.settings):
+        yield ShownSetting(path, toml_value(value), loaded.origins.get(path, "default"), reloadable)
+
+
+def toml_value(value: Any) -> str:
+    """Returns a value as TOML, secrets masked; what is None is left out of tables, since TOML has no null."""
+    if isinstance(value, BaseModel):
+        named = ((name, getattr(value, name)) for name in type(value).model_fields)
+        return "{ " + ", ".join(f"{name} = {toml_value(part)}" for name, part in named if part is not None) + " }"
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(toml_value(part) for part in value) + "]"
+    if isinstance(value, SecretStr):
+        return toml_value(MASK if value.get_secret_value() else "")
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, Path):
+        return toml_value(str(value))
+    return json.dumps(value, ensure_ascii=False)  # strings, integers and truth values are written alike in both
