@@ -1,0 +1,195 @@
+"""All embedded collections of a data folder: `<root>/<tenant>/<collection>/`, one process at a time.
+
+Names are checked before they become paths, and every path begins with the tenant of the key: there is no other way to a
+collection. Collections are opened at first use and stay open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import structlog
+
+from indexers.embedded import RECORD, EmbeddedIndex
+from indexers.errors import (
+    CollectionExists,
+    CollectionNotFound,
+    InvalidName,
+    ModelMismatch,
+    SchemaConflict,
+    TooManyCollections,
+)
+from indexers.folder_lock import FolderLock
+from indexers.generation import sync
+from indexers.index import Index
+from indexers.names import check_fields, check_key, check_tenant
+from indexers.options import DenseModel, IndexOptions
+from indexers.record_schema import create_record
+from indexers.types import CollectionDefinition, CollectionKey, FieldType
+
+_log = structlog.get_logger()
+
+
+class EmbeddedCatalog:
+    """The collections of one data folder; holds the folder's lock until `close`."""
+
+    def __init__(self, root: Path, model: DenseModel, options: IndexOptions) -> None:
+        """Locks the folder and sweeps what a crash left.
+
+        Raises:
+            DataFolderLocked: another process holds the folder.
+        """
+        self._root = root
+        self._model = model
+        self._options = options
+        self._lock = FolderLock(root)
+        self._opened: dict[CollectionKey, asyncio.Task[EmbeddedIndex]] = {}
+        self._changes = asyncio.Lock()
+        for left in root.glob("*/.*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    async def create(self, key: CollectionKey, fields: dict[str, FieldType], description: str) -> Index:
+        """Makes an empty collection for the vectors of the configured model."""
+        folder = self._folder(key)
+        declared = check_fields(fields)
+        async with self._changes:
+            if folder.exists():
+                raise CollectionExists(key.collection)
+            if len(self._names(key.tenant)) >= self._options.max_collections:
+                raise TooManyCollections(self._options.max_collections)
+            definition = self._definition(key, declared, description)
+            await asyncio.to_thread(_create, folder, definition)
+        return await self.open(key)
+
+    async def open(self, key: CollectionKey) -> Index:
+        """Returns the collection; callers that come at once share one opening."""
+        return await self._open(key)
+
+    async def list(self, tenant: str) -> list[Index]:
+        """Returns the tenant's collections by name; those of another model are left out and logged."""
+        found: list[Index] = []
+        for name in self._names(check_tenant(tenant)):
+            try:
+                found.append(await self._open(CollectionKey(tenant, name)))
+            except ModelMismatch as error:
+                _log.warning("collection_skipped", collection=name, reason=str(error))
+            except CollectionNotFound:
+                continue  # deleted meanwhile
+        return found
+
+    async def update(self, key: CollectionKey, fields: dict[str, FieldType], description: str | None) -> Index:
+        """Adds fields, changes the description, or both."""
+        async with self._changes:
+            index = await self._open(key)
+            definition = index.definition
+            declared = _added(definition.fields, fields)
+            kept = definition.description if description is None else description
+            await index.redefine(declared, kept)
+            return index
+
+    async def delete(self, key: CollectionKey) -> None:
+        """Closes the collection, then removes its folder; a crash in between leaves all of it or nothing."""
+        async with self._changes:
+            folder = self._existing(key)
+            opened = self._opened.pop(key, None)
+            if opened is not None:
+                await _close([opened])
+            trash = Path(tempfile.mkdtemp(prefix=".deleted-", dir=folder.parent))
+            folder.rename(trash / folder.name)
+            await asyncio.to_thread(_remove, trash)
+
+    async def close(self) -> None:
+        """Closes every collection and lets go of the folder."""
+        opened = list(self._opened.values())
+        self._opened.clear()
+        await _close(opened)
+        self._lock.release()
+
+    async def _open(self, key: CollectionKey) -> EmbeddedIndex:
+        folder = self._existing(key)
+        task = self._opened.get(key)
+        if task is None:
+            task = asyncio.create_task(self._load(key, folder))
+            self._opened[key] = task
+            task.add_done_callback(lambda done: self._forget_failed(key, done))
+        return await asyncio.shield(task)
+
+    async def _load(self, key: CollectionKey, folder: Path) -> EmbeddedIndex:
+        index = await asyncio.to_thread(EmbeddedIndex, folder, self._options)
+        definition, model = index.definition, self._model
+        stored = (definition.dense_model_id, definition.dense_revision, definition.dim)
+        if stored == (model.model_id, model.revision, model.dim):
+            return index
+        await index.close()
+        raise ModelMismatch(
+            collection=key.collection,
+            stored=f"{definition.dense_model_id}@{definition.dense_revision}",
+            stored_dim=definition.dim,
+            configured=f"{model.model_id}@{model.revision}",
+            configured_dim=model.dim,
+        )
+
+    def _forget_failed(self, key: CollectionKey, task: asyncio.Task[EmbeddedIndex]) -> None:
+        if (task.cancelled() or task.exception() is not None) and self._opened.get(key) is task:
+            del self._opened[key]
+
+    def _folder(self, key: CollectionKey) -> Path:
+        check_key(key)
+        return self._root / key.tenant / key.collection
+
+    def _existing(self, key: CollectionKey) -> Path:
+        """A name that no collection can have is a collection that does not exist."""
+        try:
+            folder = self._folder(key)
+        except InvalidName:
+            raise CollectionNotFound(key.collection) from None
+        if not folder.is_dir():
+            raise CollectionNotFound(key.collection)
+        return folder
+
+    def _names(self, tenant: str) -> Sequence[str]:
+        folder = self._root / tenant
+        if not folder.is_dir():
+            return []
+        return sorted(entry.name for entry in folder.iterdir() if (entry / RECORD).is_file() and entry.name[0] != ".")
+
+    def _definition(self, key: CollectionKey, fields: dict[str, FieldType], description: str) -> CollectionDefinition:
+        return CollectionDefinition(
+            key=key,
+            fields=fields,
+            description=description,
+            dense_model_id=self._model.model_id,
+            dense_revision=self._model.revision,
+            dim=self._model.dim,
+            created_at=datetime.now(UTC),
+        )
+
+
+async def _close(opened: Sequence[asyncio.Task[EmbeddedIndex]]) -> None:
+    results = await asyncio.gather(*opened, return_exceptions=True)
+    await asyncio.gather(*(index.close() for index in results if isinstance(index, EmbeddedIndex)))
+
+
+def _create(folder: Path, definition: CollectionDefinition) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=".created-", dir=folder.parent))
+    create_record(fresh / RECORD, definition)
+    fresh.rename(folder)
+    sync(folder.parent)
+
+
+def _remove(trash: Path) -> None:
+    sync(trash.parent)
+    shutil.rmtree(trash, ignore_errors=True)
+
+
+def _added(declared: Mapping[str, FieldType], asked: Mapping[str, FieldType]) -> dict[str, FieldType]:
+    for name, kind in asked.items():
+        if declared.get(name, kind) is not kind:
+            raise SchemaConflict(name, declared[name].value, kind.value)
+    return check_fields({**declared, **asked})

@@ -1,0 +1,169 @@
+"""A collection in this process: the record is the truth, a generation and a delta in memory answer searches.
+
+Here is only what a caller sees. `Writing` changes the state, `Building` makes generations, `ServingState` is searched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from encoders.bm25 import Bm25Statistics
+from indexers.building import Building
+from indexers.checks import MAX_PAGE_SIZE, check_query
+from indexers.filters import Filter
+from indexers.generation import Generations
+from indexers.matching import matches
+from indexers.options import IndexOptions
+from indexers.page_token import read_page_token, write_page_token
+from indexers.record_read import RecordReader
+from indexers.schema import coerce_filter
+from indexers.serving import ServingState
+from indexers.shard import candidates_of
+from indexers.types import (
+    Candidates,
+    CollectionDefinition,
+    Counts,
+    Document,
+    DocumentPage,
+    EncodedDocument,
+    Epoch,
+    FieldType,
+    Passage,
+    SearchQuery,
+)
+from indexers.writing import Writing
+
+RECORD = "record.sqlite"
+GENERATIONS = "generations"
+
+T = TypeVar("T")
+
+
+class EmbeddedIndex:
+    """One embedded collection, opened from its folder; reads the whole delta, so make it off the event loop's time."""
+
+    def __init__(self, folder: Path, options: IndexOptions) -> None:
+        record, generations = folder / RECORD, Generations(folder / GENERATIONS)
+        generations.sweep()
+        self._writing = Writing(record, generations, options)
+        self._building = Building(record, generations, self._writing, options)
+        self._passages = RecordReader(record)  # the event loop's
+        self._scans = RecordReader(record)  # the scan thread's
+        self._scan_thread = ThreadPoolExecutor(1, thread_name_prefix="record-scan")
+        self._definition = self._writing.state.definition
+        self._closed = False
+
+    @property
+    def definition(self) -> CollectionDefinition:
+        """What the collection promises."""
+        return self._writing.state.definition
+
+    @property
+    def epoch(self) -> Epoch:
+        """The state that searches see."""
+        return self._writing.state.epoch
+
+    @property
+    def statistics(self) -> Bm25Statistics:
+        """The frequencies that the stored weights were made with."""
+        return self._writing.state.statistics
+
+    async def search(self, query: SearchQuery, filter: Filter | None) -> Candidates:
+        """Searches generation and delta as one; never suspends."""
+        state = self._writing.state
+        check_query(query, state.definition.dim)
+        return candidates_of(state.search(query, filter))
+
+    async def fetch(self, chunk_ids: Sequence[str]) -> list[Passage]:
+        """Returns passages of the state that searches see; never suspends."""
+        return self._passages.passages(chunk_ids, self.epoch.write_sequence)
+
+    async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:
+        """Replaces the documents, all of them in one durable transaction."""
+        if documents:
+            await self._writing.replace(documents)
+            self._building.start_when_needed()
+        return self.epoch
+
+    async def delete(self, document_ids: Sequence[str]) -> int:
+        """Deletes by id in one durable transaction."""
+        removed = await self._writing.delete(list(dict.fromkeys(document_ids)))
+        self._building.start_when_needed()
+        return removed
+
+    async def delete_where(self, filter: Filter) -> int:
+        """Finds and deletes what passes the filter in one durable transaction."""
+        fields = self.definition.fields
+        coerced = coerce_filter(filter, fields)
+        removed = await self._writing.delete_where(lambda metadata: matches(coerced, metadata, fields))
+        self._building.start_when_needed()
+        return removed
+
+    async def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
+        """Returns the stored fingerprint of each id that is there."""
+        sequence = self.epoch.write_sequence
+        return await self._scan(lambda: self._scans.fingerprints(document_ids, sequence))
+
+    async def get_document(self, document_id: str) -> Document | None:
+        """Returns a document with its canonical text, None when there is none."""
+        sequence = self.epoch.write_sequence
+        return await self._scan(lambda: self._scans.document(document_id, sequence))
+
+    async def list_documents(self, page_size: int, page_token: str) -> DocumentPage:
+        """Lists documents by id; a page holds 1 to 1,000 of them."""
+        limit = min(max(page_size, 1), MAX_PAGE_SIZE)
+        after, sequence = read_page_token(page_token), self.epoch.write_sequence
+        found = await self._scan(lambda: self._scans.summaries(after, limit + 1, sequence))
+        more = len(found) > limit
+        return DocumentPage(tuple(found[:limit]), write_page_token(found[limit - 1].document_id) if more else "")
+
+    async def count(self, filter: Filter | None) -> Counts:
+        """Counts what passes; without a filter nothing is read."""
+        state = self._writing.state
+        if filter is None:
+            return state.counts
+        coerced = coerce_filter(filter, state.definition.fields)
+        return await self._scan(lambda: self._count(coerced, state))
+
+    async def redefine(self, fields: dict[str, FieldType], description: str) -> None:
+        """Changes the schema and the description; stored metadata is coerced to newly declared fields.
+
+        Raises:
+            TypeMismatch: a stored value cannot become the new type; nothing was changed.
+        """
+        await self._writing.redefine(fields, description)
+        self._building.start_when_needed()
+
+    def needs_build(self) -> bool:
+        """Tells whether enough has changed since the generation for a new one to pay."""
+        return self._building.needed()
+
+    async def build(self) -> Epoch:
+        """Folds all writes so far into a new generation; cancelling stops the child process."""
+        await self._building.build()
+        return self.epoch
+
+    async def close(self) -> None:
+        """Stops builds, lets started writes finish, and closes the files."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._building.close()
+        await self._writing.close()
+        await asyncio.to_thread(self._scan_thread.shutdown)
+        self._scans.close()
+        self._passages.close()
+
+    async def _scan(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._scan_thread, call)
+
+    def _count(self, filter: Filter, state: ServingState) -> Counts:
+        documents, chunks = 0, 0
+        for metadata, chunk_count in self._scans.metadata(state.epoch.write_sequence):
+            if matches(filter, metadata, state.definition.fields):
+                documents, chunks = documents + 1, chunks + chunk_count
+        return Counts(documents, chunks)

@@ -1,0 +1,43 @@
+"""What can be tuned about embedded collections, and the model whose vectors they hold."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class ShardKind(enum.Enum):
+    """What a generation searches with."""
+
+    EDGE = "edge"  # Qdrant Edge: an HNSW graph, sub-linear
+    EXACT = "exact"  # NumPy brute force: the oracle, and fine for small collections
+
+
+@dataclass(frozen=True, slots=True)
+class DenseModel:
+    """Identifies the model whose vectors a collection holds; all three must agree."""
+
+    model_id: str
+    revision: str
+    dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions:
+    """How embedded collections behave."""
+
+    kind: ShardKind = ShardKind.EDGE
+    build_after_chunks: int = 4_096
+    """A generation is built when added and removed chunks since the last one pass this, and `build_after_share`."""
+    build_after_share: float = 0.1
+    """Share of the generation's chunks that must have changed as well."""
+    build_automatically: bool = True
+    """Whether writes start builds by themselves; otherwise only `build()` does."""
+    build_timeout_s: float = 3_600.0
+    """A build that takes longer is stopped and counted as failed."""
+    build_niceness: int = 10
+    """How far the building process steps back behind others."""
+    search_ef: int = 128
+    """Breadth of a search in the HNSW graph; more finds more and takes longer."""
+    max_collections: int = 1_000
+    """Collections a tenant may have."""

@@ -1,0 +1,146 @@
+"""The write side of an embedded collection: a thread commits and prepares the next serving state, the loop swaps it in.
+
+So no search waits for a disk, none sees half a write, and there is one place that changes the state. A write whose
+caller leaves goes on to its end: what is committed is also served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from indexers.checks import check_documents
+from indexers.errors import CollectionNotFound, IndexCorrupt
+from indexers.generation import Generations
+from indexers.options import IndexOptions
+from indexers.record_write import RecordWriter, Written
+from indexers.schema import coerce_metadata
+from indexers.serving import ServingState
+from indexers.serving_load import load_state
+from indexers.types import EncodedDocument, FieldType, Metadata
+
+T = TypeVar("T")
+
+_PURGE_DOCUMENTS = 200  # a transaction
+
+
+class Writing:
+    """Owns a collection's serving state and everything that changes it."""
+
+    def __init__(self, record: Path, generations: Generations, options: IndexOptions) -> None:
+        self._record = record
+        self._generations = generations
+        self._options = options
+        self._state = load_state(record, generations.current(), options)
+        self._writer = RecordWriter(record)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="record-write")
+        self._lock = asyncio.Lock()
+        self._started: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    @property
+    def state(self) -> ServingState:
+        """The state that searches see.
+
+        Raises:
+            CollectionNotFound: the collection was closed, so it was deleted or is being left.
+        """
+        if self._closed:
+            raise CollectionNotFound(self._state.definition.key.collection)
+        return self._state
+
+    async def replace(self, documents: Sequence[EncodedDocument]) -> None:
+        """Replaces documents."""
+        await self._change(lambda: self._replace(documents))
+
+    async def delete(self, document_ids: Sequence[str]) -> int:
+        """Deletes documents by id and returns how many were there."""
+        return await self._change(lambda: self._removed(self._writer.delete(document_ids)))
+
+    async def delete_where(self, passes: Callable[[Metadata], bool]) -> int:
+        """Deletes the documents whose metadata passes and returns how many there were."""
+        return await self._change(lambda: self._removed(self._writer.delete_where(passes)))
+
+    async def redefine(self, fields: dict[str, FieldType], description: str) -> None:
+        """Changes the definition; under new fields the collection is served from memory until the next build."""
+        old = self.state
+        await self._change(lambda: self._redefine(fields, description))
+        self._close_replaced(old)
+
+    async def publish(self, built: Path, number: int) -> None:
+        """Serves from a generation that was built, and forgets what only the one before it needed.
+
+        Raises:
+            IndexCorrupt: what was built cannot be read, or is for an older schema; the one before it goes on serving.
+        """
+        old = self.state
+        await self._change(lambda: self._publish(built, number))
+        self._close_replaced(old)
+        await self._run(self._generations.sweep)
+        while await self._run(lambda: self._writer.purge(self._state.generation_sequence, _PURGE_DOCUMENTS)):
+            pass
+
+    async def close(self) -> None:
+        """Lets started writes finish, then closes the files."""
+        self._closed = True
+        await asyncio.gather(*self._started, return_exceptions=True)
+        await asyncio.to_thread(self._thread.shutdown)
+        self._writer.close()
+        if self._state.generation is not None:
+            self._state.generation.close()
+
+    async def _change(self, change: Callable[[], tuple[ServingState, T]]) -> T:
+        """Runs one change to its end, even when the caller does not wait for it."""
+        task = asyncio.create_task(self._swap(change))
+        self._started.add(task)
+        task.add_done_callback(self._finished)
+        return await asyncio.shield(task)
+
+    async def _swap(self, change: Callable[[], tuple[ServingState, T]]) -> T:
+        async with self._lock:
+            self._state, result = await self._run(change)
+            return result
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._started.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen, in case that nobody waits any more
+
+    def _close_replaced(self, old: ServingState) -> None:
+        if old.generation is not None and self._state.generation_sequence != old.generation_sequence:
+            old.generation.close()
+
+    def _replace(self, documents: Sequence[EncodedDocument]) -> tuple[ServingState, None]:
+        definition = self._state.definition
+        check_documents(documents, definition.dim)
+        coerced = [_coerced(document, definition.fields) for document in documents]
+        return self._state.after(self._writer.replace(coerced), coerced), None
+
+    def _removed(self, written: Written) -> tuple[ServingState, int]:
+        return self._state.after(written, ()), written.removed_documents
+
+    def _redefine(self, fields: dict[str, FieldType], description: str) -> tuple[ServingState, None]:
+        definition = self._writer.redefine(fields, description)
+        if definition.fields == self._state.definition.fields:
+            return replace(self._state, definition=definition), None
+        return load_state(self._record, self._generations.current(), self._options), None
+
+    def _publish(self, built: Path, number: int) -> tuple[ServingState, None]:
+        place = self._generations.place(built, number)
+        state = load_state(self._record, place, self._options)
+        if state.generation_sequence < 0:
+            raise IndexCorrupt(str(place), "the new generation does not open or fit the schema; build again")
+        self._generations.point_to(number)
+        return state, None
+
+
+def _coerced(document: EncodedDocument, fields: Mapping[str, FieldType]) -> EncodedDocument:
+    metadata = coerce_metadata(document.document.metadata, fields)
+    return replace(document, document=replace(document.document, metadata=metadata))
