@@ -1,0 +1,41 @@
+"""Ledgers and epochs as messages."""
+
+from __future__ import annotations
+
+from headrace.v1 import common_pb2
+
+from indexers.types import Epoch
+from retrieval.clock import Ledger, RerankReport, Stage, StageCost
+
+_STAGES = {stage: common_pb2.Stage.Value(f"STAGE_{stage.name}") for stage in Stage}
+
+
+def ledger_to_pb(ledger: Ledger) -> common_pb2.Ledger:
+    """Returns the ledger as a message."""
+    return common_pb2.Ledger(
+        stages=[_cost(cost) for cost in ledger.stages],
+        total_ns=ledger.total_ns,
+        degraded=ledger.degraded,
+        caches=[common_pb2.CacheUse(cache=use.cache, hit=use.hit) for use in ledger.caches],
+        rerank=None if ledger.rerank is None else _rerank(ledger.rerank),
+        query_tokens=ledger.query_tokens,
+        query_truncated=ledger.query_truncated,
+        candidates=ledger.candidates,
+        first_delta_ns=ledger.first_delta_ns,
+    )
+
+
+def epoch_to_pb(epoch: Epoch) -> common_pb2.Epoch:
+    """Returns the epoch as a message."""
+    return common_pb2.Epoch(generation=epoch.generation, write_sequence=epoch.write_sequence)
+
+
+def _cost(cost: StageCost) -> common_pb2.StageCost:
+    return common_pb2.StageCost(
+        stage=_STAGES[cost.stage], wall_ns=cost.wall_ns, queue_ns=cost.queue_ns, compute_ns=cost.compute_ns
+    )
+
+
+def _rerank(report: RerankReport) -> common_pb2.RerankReport:
+    stop = common_pb2.RerankStop.Value(f"RERANK_STOP_{report.stop.upper()}")
+    return common_pb2.RerankReport(model=report.model, pairs=report.pairs, tokens=report.tokens, stop=stop)

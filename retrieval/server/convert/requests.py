@@ -1,0 +1,99 @@
+"""Questions: protobuf messages to checked requests, with their thresholds resolved against the settings in force."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TypeVar
+
+from headrace.v1 import retrieval_pb2
+
+from indexers.errors import InvalidInput
+from retrieval.errors import InvalidRequest
+from retrieval.scope import Identity
+from retrieval.server.convert.filters import filter_from_pb
+from retrieval.server.convert.texts import checked_key, checked_query
+from retrieval.settings import Settings
+from retrieval.thresholds import Overrides, resolve
+from retrieval.types import Fusion, GenerateRequest, Mode, RetrieveRequest
+
+Choice = TypeVar("Choice")
+
+MAX_OUTPUT_TOKENS = 1_000_000
+MAX_TEMPERATURE = 2.0
+_MODES: Mapping[int, Mode | None] = {
+    retrieval_pb2.SEARCH_MODE_UNSPECIFIED: None,
+    retrieval_pb2.SEARCH_MODE_HYBRID: Mode.HYBRID,
+    retrieval_pb2.SEARCH_MODE_DENSE: Mode.DENSE,
+    retrieval_pb2.SEARCH_MODE_SPARSE: Mode.SPARSE,
+}
+_FUSIONS: Mapping[int, Fusion | None] = {
+    retrieval_pb2.FUSION_METHOD_UNSPECIFIED: None,
+    retrieval_pb2.FUSION_METHOD_CONVEX: Fusion.CONVEX,
+    retrieval_pb2.FUSION_METHOD_RRF: Fusion.RRF,
+}
+
+
+def retrieve_request_from_pb(
+    message: retrieval_pb2.RetrieveRequest, identity: Identity, request_id: str, settings: Settings
+) -> RetrieveRequest:
+    """Returns the checked question.
+
+    Raises:
+        InvalidRequest, InvalidName: names the field and the bound.
+        RerankerMissing: a rerank is asked for and no cross-encoder is configured.
+    """
+    key = checked_key(identity.tenant, message.collection)
+    query = checked_query(message.query)
+    thresholds = resolve(settings, _overrides(message))
+    asked = filter_from_pb(message.filter) if message.HasField("filter") else None
+    return RetrieveRequest(request_id, key.tenant, key.collection, query, asked, thresholds)
+
+
+def generate_request_from_pb(
+    message: retrieval_pb2.GenerateRequest, identity: Identity, request_id: str, settings: Settings
+) -> GenerateRequest:
+    """Returns the checked question with what shapes the answer.
+
+    Raises:
+        InvalidRequest, InvalidName: names the field and the bound.
+        RerankerMissing: a rerank is asked for and no cross-encoder is configured.
+    """
+    try:
+        retrieve = retrieve_request_from_pb(message.retrieve, identity, request_id, settings)
+    except (InvalidRequest, InvalidInput) as error:
+        raise type(error)(f"retrieve.{error.field}", error.bound, str(error)) from None
+    generation = settings.generation
+    output = message.max_output_tokens if message.HasField("max_output_tokens") else generation.max_output_tokens
+    temperature = message.temperature if message.HasField("temperature") else generation.temperature
+    if not 1 <= output <= MAX_OUTPUT_TOKENS:
+        raise _outside("max_output_tokens", output, f"1..{MAX_OUTPUT_TOKENS}")
+    if not (math.isfinite(temperature) and 0.0 <= temperature <= MAX_TEMPERATURE):
+        raise _outside("temperature", temperature, f"0..{MAX_TEMPERATURE}")
+    return GenerateRequest(retrieve, message.backend or generation.default_backend, output, temperature)
+
+
+def _overrides(message: retrieval_pb2.RetrieveRequest) -> Overrides:
+    options = message.options
+    return Overrides(
+        top_k=message.top_k if message.HasField("top_k") else None,
+        mode=_choice(_MODES, options.mode, "options.mode"),
+        fusion=_choice(_FUSIONS, options.fusion, "options.fusion"),
+        dense_weight=options.dense_weight if options.HasField("dense_weight") else None,
+        candidates=options.candidates if options.HasField("candidates") else None,
+        rerank=options.rerank if options.HasField("rerank") else None,
+        rerank_depth=options.rerank_depth if options.HasField("rerank_depth") else None,
+        min_score=options.min_score if options.HasField("min_score") else None,
+        context_tokens=options.context_tokens if options.HasField("context_tokens") else None,
+        cache=options.cache if options.HasField("cache") else None,
+    )
+
+
+def _choice(choices: Mapping[int, Choice], number: int, field: str) -> Choice:
+    if number not in choices:
+        raise _outside(field, number, "one of the declared values")
+    return choices[number]
+
+
+def _outside(field: str, asked: float, bound: str) -> InvalidRequest:
+    return InvalidRequest(field, bound, f"{field} is {asked:g}; it must be {bound}")

@@ -1,0 +1,78 @@
+"""Serves `RetrievalService`: questions to passages, and to streamed answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any, Protocol
+
+import grpc.aio
+import structlog
+from headrace.v1 import retrieval_pb2, retrieval_pb2_grpc
+
+from retrieval.clock import StageClock
+from retrieval.deadline import Deadline
+from retrieval.live import LiveSettings
+from retrieval.server.calls import Call, current_call
+from retrieval.server.convert.answers import event_to_pb, retrieved_to_pb
+from retrieval.server.convert.requests import generate_request_from_pb, retrieve_request_from_pb
+from retrieval.types import Completed, GenerateEvent, GenerateRequest, Retrieved, RetrieveRequest
+
+_log = structlog.get_logger("headrace")
+
+
+class RequestPath(Protocol):
+    """What serves a checked request: the pipeline."""
+
+    async def retrieve(self, request: RetrieveRequest, clock: StageClock, deadline: Deadline) -> Retrieved:
+        """Finds and assembles passages."""
+        ...
+
+    def generate(
+        self, request: GenerateRequest, clock: StageClock, deadline: Deadline
+    ) -> AsyncGenerator[GenerateEvent, None]:
+        """Yields what was retrieved, the pieces of the answer, and how it ended."""
+        ...
+
+
+class RetrievalService(retrieval_pb2_grpc.RetrievalServiceServicer):
+    """Converts, calls, converts."""
+
+    def __init__(self, path: RequestPath, live: LiveSettings) -> None:
+        self._path = path
+        self._live = live
+
+    async def Retrieve(  # noqa: N802 - the wire's name
+        self, request: retrieval_pb2.RetrieveRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> retrieval_pb2.RetrieveResponse:
+        """Finds the passages that answer a question."""
+        call = current_call()
+        asked = retrieve_request_from_pb(request, call.identity, call.request_id, self._live.current)
+        _log.debug("query", request_id=call.request_id, collection=asked.collection, query=asked.query)
+        retrieved = await self._path.retrieve(asked, call.clock, call.deadline)
+        _note(call, retrieved)
+        return retrieved_to_pb(retrieved)
+
+    async def Generate(  # noqa: N802
+        self, request: retrieval_pb2.GenerateRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> AsyncIterator[retrieval_pb2.GenerateResponse]:
+        """Retrieves, then streams the answer."""
+        call = current_call()
+        asked = generate_request_from_pb(request, call.identity, call.request_id, self._live.current)
+        _log.debug(
+            "query", request_id=call.request_id, collection=asked.retrieve.collection, query=asked.retrieve.query
+        )
+        async with aclosing(self._path.generate(asked, call.clock, call.deadline)) as events:
+            async for event in events:
+                _note(call, event)
+                yield event_to_pb(event)
+
+
+def _note(call: Call, event: GenerateEvent) -> None:
+    """Keeps what the log line and the metrics say of the request."""
+    if isinstance(event, Retrieved):
+        call.ledger = event.ledger
+        call.sizes |= {"hits": len(event.hits), "context_tokens": event.context.token_count}
+    elif isinstance(event, Completed):
+        call.ledger = event.ledger
+        call.sizes |= {"prompt_tokens": event.usage.prompt_tokens, "output_tokens": event.usage.output_tokens}
