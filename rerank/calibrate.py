@@ -1,0 +1,47 @@
+"""From logits to scores and an order that do not depend on which other passages were in the pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each opinion counts in a combined score."""
+
+    first_stage: float
+    cross_encoder: float
+
+
+def probability(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns 1 / (1 + exp(-logit)), in (0, 1) and rising with the logit; the logits themselves give the order."""
+    # exp of a negative number only: it cannot overflow.
+    decay = np.exp(-np.abs(logits))
+    result: NDArray[np.float64] = np.where(logits >= 0, 1.0, decay) / (1.0 + decay)
+    return result
+
+
+def combine(
+    first_stage_scores: NDArray[np.float64], logits: NDArray[np.float64], weights: Weights
+) -> NDArray[np.float64]:
+    """Returns w_first * first stage's raw score + w_cross * sigmoid(logit): [n], each from its own passage alone."""
+    combined: NDArray[np.float64] = weights.first_stage * first_stage_scores.astype(
+        np.float64
+    ) + weights.cross_encoder * probability(logits)
+    return combined
+
+
+def rank(
+    scores: NDArray[np.float64], logits: NDArray[np.float64], ranks: NDArray[np.int64], ids: Sequence[str]
+) -> NDArray[np.intp]:
+    """Returns the positions, best first: by score, then by logit, then by previous rank, then by id."""
+    return np.lexsort((np.array(ids, dtype=np.str_), ranks, -logits, -scores))
+
+
+def rank_from_logits(logits: NDArray[np.float64], ranks: NDArray[np.int64], ids: Sequence[str]) -> NDArray[np.intp]:
+    """Returns the positions, best first: by logit, so saturated probabilities keep their order; ties as in `rank`."""
+    return rank(logits, logits, ranks, ids)

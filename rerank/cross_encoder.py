@@ -1,0 +1,149 @@
+"""The cross-encoder: query and passage through one model together, one logit out.
+
+One pair a run, at its exact length: a pair's score is the same alone and among any others, so scores can be compared
+between requests and cached. The query gets at most half of the limit, so a long question cannot push the passage out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from encoders.dense import feed, inputs_of
+from encoders.errors import EncoderError, ModelUnsupported, NonFiniteOutput
+from encoders.models import ModelFiles, resolve
+from encoders.onnx import OnnxSession, Tensor
+from encoders.scheduler import TokenScheduler
+from encoders.sources import ModelSource
+from encoders.tokenizing import Tokenization
+from encoders.types import Outcome, TokenizedText, WorkClass
+from rerank.errors import QueryTooLong, RerankIncomplete
+from rerank.types import PairScores
+
+# Tokenizing costs about 0.25 ms for this many code points; longer input leaves the event loop alone.
+_INLINE = 1_000
+
+
+class CrossEncoderEngine:
+    """An open cross-encoder. Safe to call from several threads at once; computes on the calling thread alone."""
+
+    def __init__(self, session: OnnxSession, model_id: str) -> None:
+        self.model_id = model_id
+        self._session = session
+        self._takes = inputs_of(session, model_id)
+        self._output = _logit_output(session, model_id)
+
+    def run(self, items: Sequence[TokenizedText]) -> list[float]:
+        """Returns a logit a pair; of two classes, how much the second is ahead of the first.
+
+        Raises:
+            NonFiniteOutput: a pair came out with NaN or Inf.
+            EncodingFailed: the session failed on a pair.
+        """
+        return [self._logit(item) for item in items]
+
+    def _logit(self, item: TokenizedText) -> float:
+        heads = self._session.run(feed(item, self._takes), self._output.name)[0].astype(np.float64)
+        logit = float(heads[-1] - heads[0]) if len(heads) == 2 else float(heads[0])
+        if not math.isfinite(logit):
+            raise NonFiniteOutput(self.model_id)
+        return logit
+
+
+class OnnxCrossEncoder:
+    """The `Reranker` of a model whose files were resolved: synchronous, for tools and tests."""
+
+    def __init__(self, engine: CrossEncoderEngine, tokenization: Tokenization, revision: str) -> None:
+        self.engine = engine
+        self.tokenization = tokenization
+        self.model_id = engine.model_id
+        self.revision = revision
+
+    @classmethod
+    def open(cls, files: ModelFiles) -> OnnxCrossEncoder:
+        """Opens weights and tokenizer.
+
+        Raises:
+            ModelNotFound, ModelUnsupported: one of them cannot be opened, or the model is no cross-encoder.
+        """
+        tokenization = Tokenization.open(files.tokenizer, files.model_id, files.max_tokens)
+        engine = CrossEncoderEngine(OnnxSession.open(files.onnx, files.model_id), files.model_id)
+        return cls(engine, tokenization, files.revision)
+
+    def score(self, query: str, passages: Sequence[str]) -> NDArray[np.float32]:
+        """Returns float32 [n], logits; higher is better. Pairs are cut at the model's limit."""
+        return np.array(self.engine.run(self.tokenization.pairs(query, passages)), dtype=np.float32)
+
+    def require_whole_query(self, query: str) -> None:
+        """Refuses a query that would be cut.
+
+        Raises:
+            QueryTooLong: it has more tokens than its share of a pair.
+        """
+        count, limit = self.tokenization.count(query), self.tokenization.pair_query_limit
+        if count > limit:
+            raise QueryTooLong(count, limit)
+
+
+class ScheduledCrossEncoder:
+    """The `AsyncReranker` of a model: tokenizes, then waits for the scheduler."""
+
+    def __init__(self, encoder: OnnxCrossEncoder, scheduler: TokenScheduler) -> None:
+        self.encoder = encoder
+        self.model_id = encoder.model_id
+        self.revision = encoder.revision
+        self._scheduler = scheduler
+
+    async def score(self, query: str, passages: Sequence[str], deadline_ns: int | None) -> PairScores:
+        """Scores all passages or none. `deadline_ns` is on the clock of `time.monotonic_ns`.
+
+        Raises:
+            RerankIncomplete: not every pair was scored: the deadline, a full queue, a failing pair.
+        """
+        pairs = await self._pairs(query, passages)
+        try:
+            outcomes = await self._scheduler.submit(self.encoder.engine, pairs, WorkClass.ONLINE, deadline_ns)
+        except EncoderError as cause:
+            raise RerankIncomplete(str(cause), 0, len(passages)) from cause
+        return _complete(outcomes)
+
+    async def _pairs(self, query: str, passages: Sequence[str]) -> list[TokenizedText]:
+        if len(query) + sum(map(len, passages)) <= _INLINE:
+            return self.encoder.tokenization.pairs(query, passages)
+        return await asyncio.to_thread(self.encoder.tokenization.pairs, query, passages)
+
+
+def open_cross_encoder(source: ModelSource, scheduler: TokenScheduler) -> ScheduledCrossEncoder:
+    """Finds and opens a cross-encoder.
+
+    Raises:
+        ModelNotFound: there is no such model.
+        ModelUnsupported: it is no cross-encoder.
+    """
+    return ScheduledCrossEncoder(OnnxCrossEncoder.open(resolve(source)), scheduler)
+
+
+def _complete(outcomes: Sequence[Outcome[float]]) -> PairScores:
+    logits = [outcome.value for outcome in outcomes if outcome.value is not None]
+    failure = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
+    if failure is not None:
+        raise RerankIncomplete(str(failure), len(logits), len(outcomes)) from failure
+    return PairScores(
+        logits=np.array(logits, dtype=np.float64),
+        token_count=sum(outcome.token_count for outcome in outcomes),
+        truncated_count=sum(outcome.truncated for outcome in outcomes),
+        queue_ns=min((outcome.queue_ns for outcome in outcomes), default=0),
+        compute_ns=sum(outcome.compute_ns for outcome in outcomes),
+    )
+
+
+def _logit_output(session: OnnxSession, model_id: str) -> Tensor:
+    outputs = {tensor.name: tensor for tensor in session.outputs}
+    found = outputs.get("logits") or next(iter(session.outputs))
+    if len(found.shape) != 2 or found.shape[-1] not in {1, 2}:
+        raise ModelUnsupported(model_id, f"it gives {sorted(outputs)}, not one logit a pair; choose a cross-encoder")
+    return found
