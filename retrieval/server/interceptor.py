@@ -22,6 +22,7 @@ from retrieval.identity import DEFAULT_TENANT, Authenticator, require
 from retrieval.scope import Identity
 from retrieval.server.access import is_public, role_of
 from retrieval.server.calls import REQUEST_ID, Call, enter_call, request_id_of
+from retrieval.server.draining import Drain
 from retrieval.server.limits import Limits
 from retrieval.server.status import Failure, cancelled_inside, failure_of
 from retrieval.telemetry.metrics import Metrics
@@ -42,10 +43,11 @@ class Unparsed:
 class Guard(grpc.aio.ServerInterceptor):
     """Serves every call of every service."""
 
-    def __init__(self, authenticator: Authenticator, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, authenticator: Authenticator, limits: Limits, metrics: Metrics, drain: Drain) -> None:
         self._authenticator = authenticator
         self._limits = limits
         self._metrics = metrics
+        self._drain = drain
         self._guarded: dict[str, Handler] = {}
 
     async def intercept_service(
@@ -110,10 +112,15 @@ class Guard(grpc.aio.ServerInterceptor):
         return call
 
     async def _run(self, method: str, call: Call, behaviour: Behaviour, request: Any, context: Context) -> Any:
-        if not is_public(method):
+        if is_public(method):
+            return await self._answer(call, behaviour, request, context)
+        with self._drain.call():
             call.identity = self._authenticator.authenticate(context.invocation_metadata() or ())
             if role := role_of(method):
                 require(call.identity, role)
+            return await self._answer(call, behaviour, request, context)
+
+    async def _answer(self, call: Call, behaviour: Behaviour, request: Any, context: Context) -> Any:
         parsed = _parsed_stream(request) if hasattr(request, "__aiter__") else _parsed(request)
         _note_size(call, "request_bytes", request)
         result = behaviour(parsed, context)

@@ -6,6 +6,7 @@ fixed sets only (methods, codes, stages, caches), so the number of series is bou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from retrieval.clock import Ledger
 
+_STEP = re.compile(r"[a-z_]{1,40}")
 _STAGE_BUCKETS_S = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
 )  # fmt: skip
@@ -78,7 +80,7 @@ class Metrics:
         for use in ledger.caches:
             self._caches.labels(use.cache, "hit" if use.hit else "miss").inc()
         for step in ledger.degraded:
-            self._degraded.labels(step).inc()
+            self._degraded.labels(step if _STEP.fullmatch(step) else "other").inc()
 
     def context(self, tokens: int) -> None:
         """Observes the size of an assembled context."""

@@ -7,6 +7,12 @@ from headrace.v1 import common_pb2
 from indexers.types import Epoch
 from retrieval.clock import Ledger, RerankReport, Stage, StageCost
 
+_STOPS = {
+    "all": common_pb2.RERANK_STOP_ALL,
+    "settled": common_pb2.RERANK_STOP_SETTLED,
+    "deadline": common_pb2.RERANK_STOP_DEADLINE,
+    "gate": common_pb2.RERANK_STOP_GATE,
+}
 _STAGES = {stage: common_pb2.Stage.Value(f"STAGE_{stage.name}") for stage in Stage}
 
 
@@ -37,5 +43,5 @@ def _cost(cost: StageCost) -> common_pb2.StageCost:
 
 
 def _rerank(report: RerankReport) -> common_pb2.RerankReport:
-    stop = common_pb2.RerankStop.Value(f"RERANK_STOP_{report.stop.upper()}")
+    stop = _STOPS.get(report.stop, common_pb2.RERANK_STOP_UNAVAILABLE)
     return common_pb2.RerankReport(model=report.model, pairs=report.pairs, tokens=report.tokens, stop=stop)

@@ -15,10 +15,11 @@ import grpc.aio
 import numpy as np
 from headrace.v1 import encoding_pb2, encoding_pb2_grpc
 from numpy.typing import NDArray
-from rerank.types import AsyncReranker, PairScores
 
-from encoders.errors import InputTooLong, SchedulerStopped, WorkExpired
+from encoders.errors import EncoderError, InputTooLong, SchedulerStopped, WorkExpired
 from encoders.types import AsyncDenseEncoder, Outcome, TextKind, TokenCounter, WorkClass
+from rerank.errors import RerankIncomplete
+from rerank.types import AsyncReranker, PairScores
 from retrieval.errors import InvalidRequest, RerankerMissing
 from retrieval.server.calls import current_call
 from retrieval.server.convert.texts import checked_query, checked_texts
@@ -75,7 +76,7 @@ class EncodingService(encoding_pb2_grpc.EncodingServiceServicer):
             raise InvalidRequest("top_k", "at least 1", "top_k is 0; it must be at least 1, or left out for all")
         if self._reranker is None:
             raise RerankerMissing
-        scores = await self._reranker.score(query, passages, current_call().deadline.at_ns)
+        scores = await self._score(self._reranker, query, passages)
         return encoding_pb2.RerankResponse(
             results=_ranked(scores, keep), model=self._reranker.model_id, tokens=scores.token_count
         )
@@ -88,6 +89,14 @@ class EncodingService(encoding_pb2_grpc.EncodingServiceServicer):
         counter = self._counter(request.tokenizer)
         counts = await asyncio.to_thread(lambda: [counter.count(text) for text in texts])
         return encoding_pb2.CountTokensResponse(counts=counts, tokenizer=counter.name)
+
+    async def _score(self, reranker: AsyncReranker, query: str, passages: list[str]) -> PairScores:
+        try:
+            return await reranker.score(query, passages, current_call().deadline.at_ns)
+        except RerankIncomplete as error:
+            if isinstance(error.__cause__, EncoderError):  # overload and lateness have statuses of their own
+                raise error.__cause__ from None
+            raise
 
     def _counter(self, kind: int) -> TokenCounter:
         if kind in (encoding_pb2.TOKENIZER_KIND_UNSPECIFIED, encoding_pb2.TOKENIZER_KIND_ENCODER):

@@ -61,10 +61,9 @@ class IndexService(index_pb2_grpc.IndexServiceServicer):
         """Lists the caller's collections, by name."""
         size, after = _page_size(request.page_size), read_page_token(request.page_token)
         indexes = await self._catalog.list(current_call().identity.tenant)
-        named = sorted((index.definition.key.collection, index) for index in indexes)
-        rest = [index for name, index in named if name > after]
+        rest = sorted((index for index in indexes if _name(index) > after), key=_name)
         page = rest[:size]
-        token = write_page_token(page[-1].definition.key.collection) if len(rest) > size else ""
+        token = write_page_token(_name(page[-1])) if len(rest) > size else ""
         collections = [await _described(index) for index in page]
         return index_pb2.ListCollectionsResponse(collections=collections, next_page_token=token)
 
@@ -166,6 +165,10 @@ class IndexService(index_pb2_grpc.IndexServiceServicer):
 
     async def _open(self, collection: str, field: str = "collection") -> Index:
         return await self._catalog.open(checked_key(current_call().identity.tenant, collection, field))
+
+
+def _name(index: Index) -> str:
+    return index.definition.key.collection
 
 
 async def _described(index: Index) -> index_pb2.Collection:

@@ -1,0 +1,149 @@
+"""The composition root: the one place that constructs the parts of a server and fits them together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from encoders.open import ScheduledDenseEncoder
+from encoders.scheduler import TokenScheduler
+from encoders.types import TextKind, WorkClass
+from indexers.index import Catalog, Index
+from indexers.ingest import Indexer
+from rerank.cross_encoder import ScheduledCrossEncoder
+from retrieval.admission import Admission
+from retrieval.caching.embeddings import QueryEmbeddings
+from retrieval.caching.memory import MemoryCache
+from retrieval.generation.backend import Backend
+from retrieval.generation.open import open_backends
+from retrieval.identity import Authenticator
+from retrieval.live import LiveSettings
+from retrieval.pipeline import Engines, Pipeline
+from retrieval.server.draining import Drain
+from retrieval.server.engines import catalog_of, indexer_of, open_encoder, open_reranker, scheduler_of
+from retrieval.server.interceptor import Guard
+from retrieval.server.limits import Limits
+from retrieval.server.services.admin import About, AdminService, Model
+from retrieval.server.services.encoding import Counters, EncodingService
+from retrieval.server.services.index import IndexService
+from retrieval.server.services.retrieval import RetrievalService
+from retrieval.settings import Settings
+from retrieval.telemetry.metrics import Metrics
+from retrieval.token_counters import open_counter
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A server's parts, ready to be bound to an address."""
+
+    pipeline: Pipeline
+    engines: Engines
+    indexer_of: Callable[[Index], Indexer]
+    metrics: Metrics
+    guard: Guard
+    drain: Drain
+    retrieval: RetrievalService
+    encoding: EncodingService
+    index: IndexService
+    admin: AdminService
+
+    async def warm_up(self) -> None:
+        """Encodes one query, so that the first caller does not wait for what happens once."""
+        await self.engines.encoder.encode(["warm up"], TextKind.QUERY, WorkClass.ONLINE, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What was opened and has to be closed."""
+
+    scheduler: TokenScheduler
+    encoder: ScheduledDenseEncoder
+    reranker: ScheduledCrossEncoder | None
+    catalog: Catalog
+
+
+@asynccontextmanager
+async def build(live: LiveSettings) -> AsyncIterator[App]:
+    """Opens everything that the settings name, and closes it in the reverse order.
+
+    Raises:
+        ModelError: a model cannot be used.
+        DataFolderLocked: another process holds the data folder.
+    """
+    settings = live.current
+    async with AsyncExitStack() as stack:
+        scheduler = stack.enter_context(scheduler_of(settings))
+        encoder = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler)
+        reranker = await asyncio.to_thread(open_reranker, settings, scheduler)
+        catalog = await stack.enter_async_context(catalog_of(settings, encoder))
+        opened = _Opened(scheduler, encoder, reranker, catalog)
+        engines = _engines(opened, live)
+        for backend in engines.backends.values():
+            stack.push_async_callback(backend.close)
+        yield _app(opened, engines, live)
+
+
+def _engines(opened: _Opened, live: LiveSettings) -> Engines:
+    settings, encoder = live.current, opened.encoder
+    counter = open_counter(settings.context.tokenizer)
+    cache = MemoryCache("query_embeddings", settings.retrieval.query_cache_bytes)
+    return Engines(
+        catalog=opened.catalog,
+        encoder=encoder,
+        embeddings=QueryEmbeddings(cache, encoder.dim),
+        reranker=opened.reranker,
+        counter=counter,
+        backends=open_backends(
+            settings.generation, counter, encoder, lambda: live.current.generation.extractive_sentences
+        ),
+    )
+
+
+def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
+    settings = live.current
+    pipeline = Pipeline(engines, _admission(live), live)
+    indexers = indexer_of(settings.chunking, opened.encoder)
+    metrics, drain = Metrics(), Drain()
+    counters = Counters(opened.encoder.tokenization, engines.counter)
+    return App(
+        pipeline=pipeline,
+        engines=engines,
+        indexer_of=indexers,
+        metrics=metrics,
+        guard=Guard(Authenticator(settings.auth), Limits(live), metrics, drain),
+        drain=drain,
+        retrieval=RetrievalService(pipeline, live),
+        encoding=EncodingService(opened.encoder, opened.reranker, counters),
+        index=IndexService(opened.catalog, indexers),
+        admin=AdminService(_about(opened, engines.backends), opened.catalog, live),
+    )
+
+
+def _admission(live: LiveSettings) -> Admission:
+    bounds = live.current.admission
+    admission = Admission(bounds.max_concurrent, bounds.max_queued, bounds.max_wait_ms)
+
+    def follow(settings: Settings) -> None:
+        asked = settings.admission
+        admission.set_bounds(asked.max_concurrent, asked.max_queued, asked.max_wait_ms)
+
+    live.subscribe(follow)
+    return admission
+
+
+def _about(opened: _Opened, backends: Mapping[str, Backend]) -> About:
+    encoder, reranker = opened.encoder, opened.reranker
+    models = [Model("dense", encoder.model_id, encoder.revision, encoder.dim, encoder.max_tokens)]
+    if reranker is not None:
+        limit = reranker.encoder.tokenization.max_tokens
+        models.append(Model("cross_encoder", reranker.model_id, reranker.revision, 0, limit))
+    return About(
+        version=version("headrace"),
+        models=models,
+        workers=opened.scheduler.stats().workers,
+        backends=list(backends),
+        ns_per_token=lambda: opened.scheduler.stats().ns_per_token,
+    )

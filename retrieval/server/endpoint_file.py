@@ -1,0 +1,24 @@
+"""Says in the data folder which process serves it, and where, so that the command line finds it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NAME = "server.json"
+
+
+@contextmanager
+def endpoint_file(folder: Path, address: str) -> Iterator[None]:
+    """Keeps the file while the body runs; it appears whole."""
+    path = folder / NAME
+    fresh = folder / f".{NAME}.new"
+    fresh.write_text(json.dumps({"address": address, "pid": os.getpid()}), encoding="utf-8")
+    fresh.replace(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,127 @@
+"""Opens what computes and stores, as the settings say: encoders, the cross-encoder, the catalog, the indexer.
+
+A part of the composition root, by itself since `headrace index` opens a data folder without serving it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+from encoders.cpu import usable_cpus
+from encoders.dense import OnnxDenseEncoder
+from encoders.models import resolve
+from encoders.open import ScheduledDenseEncoder
+from encoders.scheduler import TokenScheduler
+from encoders.selfcheck import check_dense
+from encoders.sources import ModelSource
+from encoders.types import TextKind
+from indexers.catalog import EmbeddedCatalog
+from indexers.chunking import Chunker, ChunkLimits
+from indexers.index import Catalog, Index
+from indexers.ingest import Indexer
+from indexers.options import DenseModel, IndexOptions, ShardKind
+from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
+from retrieval.settings import Settings
+from retrieval.settings.engines import ChunkingSettings, DenseSettings
+
+_STOP_S = 1.0  # for accepted work to end; what is left fails
+_TARGET_SHARE = 25 / 32  # of the limit, for chunks that are put together from blocks
+
+
+@contextmanager
+def scheduler_of(settings: Settings) -> Iterator[TokenScheduler]:
+    """Runs the scheduler while the body runs."""
+    workers = settings.encoders.workers or usable_cpus()
+    scheduler = TokenScheduler(workers, settings.encoders.queue_items)
+    try:
+        yield scheduler
+    finally:
+        scheduler.stop(_STOP_S)
+
+
+def open_encoder(settings: DenseSettings, scheduler: TokenScheduler) -> ScheduledDenseEncoder:
+    """Opens the dense encoder and compares it with its reference vectors on this CPU.
+
+    Raises:
+        ModelError: it cannot be used.
+    """
+    files = resolve(ModelSource(settings.model, file=settings.file))
+    encoder = OnnxDenseEncoder.open(files)
+    check_dense(encoder, files.folder)
+    return ScheduledDenseEncoder(encoder, scheduler)
+
+
+def open_reranker(settings: Settings, scheduler: TokenScheduler) -> ScheduledCrossEncoder | None:
+    """Opens the cross-encoder; None when none is configured.
+
+    Raises:
+        ModelError: it cannot be used.
+    """
+    rerank = settings.rerank
+    if not rerank.model:
+        return None
+    return open_cross_encoder(ModelSource(rerank.model, file=rerank.file, max_tokens=rerank.limit_tokens), scheduler)
+
+
+@asynccontextmanager
+async def catalog_of(settings: Settings, encoder: ScheduledDenseEncoder) -> AsyncIterator[Catalog]:
+    """Opens the catalog of collections and closes it.
+
+    Raises:
+        DataFolderLocked: another process holds the data folder.
+    """
+    catalog = _open_catalog(settings, DenseModel(encoder.model_id, encoder.revision, encoder.dim))
+    try:
+        yield catalog
+    finally:
+        await catalog.close()
+
+
+def indexer_of(settings: ChunkingSettings, encoder: ScheduledDenseEncoder) -> Callable[[Index], Indexer]:
+    """Returns what makes the indexer of a collection."""
+    limit = min(settings.limit_tokens, encoder.max_tokens)
+    [empty] = encoder.tokenize([""], TextKind.PASSAGE)
+    limits = ChunkLimits(
+        limit_tokens=limit,
+        target_tokens=int(limit * _TARGET_SHARE),
+        overlap_tokens=min(settings.overlap_tokens, limit // 4),
+        added_tokens=empty.full_token_count,
+    )
+    chunker = Chunker(encoder.tokenization, limits)
+    return lambda index: Indexer(index, encoder, chunker)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSide:
+    """What indexing needs when no server runs."""
+
+    catalog: Catalog
+    indexer_of: Callable[[Index], Indexer]
+
+
+@asynccontextmanager
+async def write_side(settings: Settings) -> AsyncIterator[WriteSide]:
+    """Opens the data folder for indexing, without a server.
+
+    Raises:
+        DataFolderLocked: a server, or another run, holds the data folder.
+        ModelError: the encoder cannot be used.
+    """
+    with scheduler_of(settings) as scheduler:
+        encoder = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler)
+        async with catalog_of(settings, encoder) as catalog:
+            yield WriteSide(catalog, indexer_of(settings.chunking, encoder))
+
+
+def _open_catalog(settings: Settings, model: DenseModel) -> Catalog:
+    index = settings.index
+    options = IndexOptions(
+        kind=ShardKind.EXACT if index.kind == "exact" else ShardKind.EDGE,
+        build_after_chunks=index.build_after_chunks,
+        search_ef=index.hnsw_ef,
+        max_collections=index.max_collections,
+    )
+    return EmbeddedCatalog(settings.data.folder, model, options)
