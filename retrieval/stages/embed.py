@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from encoders.bm25 import Bm25Statistics, query_vector
 from encoders.errors import WorkExpired
-from encoders.terms import term_counts
+from encoders.terms import count_terms
 from encoders.types import AsyncDenseEncoder, SparseVector, TextKind, WorkClass
 from retrieval.clock import Stage
 from retrieval.deadline import Deadline
@@ -47,4 +47,4 @@ async def embed_dense(encoder: AsyncDenseEncoder, query: str, trace: Trace, dead
 
 def embed_sparse(query: str, mode: Mode, statistics: Bm25Statistics) -> SparseVector | None:
     """Returns the BM25 query vector; None when the branch is not asked."""
-    return None if mode is Mode.DENSE else query_vector(term_counts(query), statistics)
+    return None if mode is Mode.DENSE else query_vector(count_terms(query), statistics)
