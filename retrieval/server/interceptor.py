@@ -30,7 +30,7 @@ from retrieval.telemetry.requests import Ended, log_request
 
 Behaviour: TypeAlias = Callable[[Any, Any], Any]
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
-Handler: TypeAlias = grpc.RpcMethodHandler[Any, Any]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 _ANYONE = Identity(DEFAULT_TENANT, frozenset(), "")
 _PARSE_BOUND = "a message of this method; strings are valid UTF-8, messages nest at most 100 deep"
