@@ -15,6 +15,8 @@ from encoders.open import ScheduledDenseEncoder, open_dense
 from encoders.scheduler import TokenScheduler
 from encoders.sources import ModelSource
 from indexers.chunking import Chunker, ChunkLimits
+from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
+from retrieval.errors import RerankerMissing
 from retrieval.settings import Settings
 
 
@@ -45,3 +47,16 @@ def chunk_limits(settings: Settings, dense: ScheduledDenseEncoder) -> ChunkLimit
     """Returns the sizes that the settings ask for, capped by the model."""
     limit = min(settings.chunking.limit_tokens, dense.max_tokens)
     return ChunkLimits(limit_tokens=limit, overlap_tokens=min(settings.chunking.overlap_tokens, limit // 4))
+
+
+async def open_reranker(settings: Settings, encoders: Encoders) -> ScheduledCrossEncoder:
+    """Opens the cross-encoder that the settings name, behind the same scheduler.
+
+    Raises:
+        RerankerMissing: the settings name none.
+    """
+    chosen = settings.rerank
+    if not chosen.model:
+        raise RerankerMissing
+    source = ModelSource(chosen.model, file=chosen.file, max_tokens=chosen.limit_tokens)
+    return await asyncio.to_thread(open_cross_encoder, source, encoders.scheduler)

@@ -22,6 +22,7 @@ from indexers.postings import Postings, build_postings
 from indexers.scoring import best, dense_scores
 
 _ENCODED_AT_ONCE = 256
+_SEARCHED_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,14 @@ async def gather_pools(
 ) -> list[Pool]:
     """Searches both branches for each question, `limit` candidates each."""
     vectors = await encode_all(encoder, [question.text for question in questions], TextKind.QUERY)
-    return [_gather(searchable, question, vector, limit) for question, vector in zip(questions, vectors, strict=True)]
+    pools: list[Pool] = []
+    for start in range(0, len(questions), _SEARCHED_AT_ONCE):
+        block = slice(start, start + _SEARCHED_AT_ONCE)
+        # One product of matrices is many times faster than one of a matrix and a vector for each question.
+        cosines = vectors[block] @ searchable.vectors.T
+        for question, vector, dense in zip(questions[block], vectors[block], cosines, strict=True):
+            pools.append(_gather(searchable, question, (vector, dense), limit))
+    return pools
 
 
 async def encode_all(encoder: AsyncDenseEncoder, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
@@ -91,10 +99,13 @@ def _parts(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
         yield start, texts[start : start + _ENCODED_AT_ONCE]
 
 
-def _gather(searchable: SearchableSet, question: Question, vector: NDArray[np.float32], limit: int) -> Pool:
+def _gather(
+    searchable: SearchableSet, question: Question, query: tuple[NDArray[np.float32], NDArray[np.float32]], limit: int
+) -> Pool:
+    """Makes the pool of a question from its vector [dim] and its cosines with all chunks."""
+    vector, dense = query
     weights = query_vector(count_terms(question.text), searchable.statistics)
     sparse = searchable.postings.scores(weights).astype(np.float32)
-    dense = searchable.vectors @ vector
     matching = np.flatnonzero(sparse > 0)
     dense_found = _ordered(best(dense, limit), dense)
     sparse_found = _ordered(matching[best(sparse[matching], limit)], sparse)

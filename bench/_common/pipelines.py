@@ -1,0 +1,98 @@
+"""The product's request path in this process, over collections in a temporary folder and without a server around it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench._common.engines import Encoders
+from encoders.types import AsyncDenseEncoder
+from indexers.catalog import EmbeddedCatalog
+from indexers.index import Catalog, Index
+from indexers.ingest import Indexer
+from indexers.options import DenseModel, IndexOptions, ShardKind
+from indexers.parsing.parsed import ParsedDocument
+from indexers.reports import IndexReport
+from indexers.types import CollectionKey, Document, FieldType, Metadata
+from rerank.types import AsyncReranker
+from retrieval.admission import Admission
+from retrieval.caching.embeddings import QueryEmbeddings
+from retrieval.caching.memory import MemoryCache
+from retrieval.live import LiveSettings
+from retrieval.pipeline import Engines, Pipeline
+from retrieval.settings import Settings
+from retrieval.settings.load import Loaded
+
+KEY = CollectionKey("bench", "set")
+_NO_CACHE_BYTES = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPath:
+    """A pipeline with its catalog."""
+
+    pipeline: Pipeline
+    catalog: Catalog
+
+
+@asynccontextmanager
+async def open_request_path(
+    settings: Settings, encoders: Encoders, encoder: AsyncDenseEncoder, reranker: AsyncReranker | None = None
+) -> AsyncIterator[RequestPath]:
+    """Opens an empty catalog in a temporary folder, which is removed afterwards, and the pipeline over it."""
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as folder:
+        catalog = open_catalog(settings, encoder, Path(folder))
+        try:
+            engines = Engines(
+                catalog=catalog,
+                encoder=encoder,
+                embeddings=QueryEmbeddings(MemoryCache("query", _NO_CACHE_BYTES), encoder.dim),
+                reranker=reranker,
+                counter=encoders.dense.tokenization,
+                backends={},
+            )
+            loaded = Loaded(settings, {}, None)
+            admission = settings.admission
+            gate = Admission(admission.max_concurrent, admission.max_queued, admission.max_wait_ms)
+            yield RequestPath(Pipeline(engines, gate, LiveSettings(loaded, lambda: loaded)), catalog)
+        finally:
+            await catalog.close()
+
+
+def open_catalog(settings: Settings, encoder: AsyncDenseEncoder, folder: Path) -> EmbeddedCatalog:
+    """Opens the embedded catalog as the settings describe it; builds are left to the tool."""
+    options = IndexOptions(
+        kind=ShardKind(settings.index.kind), build_automatically=False, search_ef=settings.index.hnsw_ef
+    )
+    return EmbeddedCatalog(folder, DenseModel(encoder.model_id, encoder.revision, encoder.dim), options)
+
+
+async def index_documents(
+    catalog: Catalog,
+    documents: Sequence[Document],
+    fields: Mapping[str, FieldType],
+    encoders: Encoders,
+    encoder: AsyncDenseEncoder,
+) -> tuple[Index, IndexReport]:
+    """Creates the collection, indexes the documents, and builds a generation of them."""
+    index = await catalog.create(KEY, dict(fields), "")
+    report = await Indexer(index, encoder, encoders.chunker).run(map(ParsedDocument, documents))
+    await index.build()
+    return index, report
+
+
+def field_type(name: str, metadatas: Sequence[Metadata]) -> FieldType:
+    """Returns the type that holds every value of a field; KEYWORD when kinds are mixed or nothing has the field."""
+    values = [one for metadata in metadatas if name in metadata for one in _values(metadata[name])]
+    kinds = {type(value) for value in values}
+    return _TYPES.get(kinds.pop(), FieldType.KEYWORD) if len(kinds) == 1 else FieldType.KEYWORD
+
+
+_TYPES: Mapping[type, FieldType] = {bool: FieldType.BOOL, int: FieldType.INTEGER, float: FieldType.FLOAT}
+
+
+def _values(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
