@@ -78,24 +78,32 @@ class _Reader:
     folder: Path
 
     def json(self, name: str) -> dict[str, Any]:
-        found = self.value(name)
+        found = self._value(name)
         if not isinstance(found, dict):
-            raise ModelUnsupported(self.model, f"{name} holds no object; fetch the model's files again")
+            raise self.unsupported(f"{name} holds no object; fetch the model's files again")
         return found
 
-    def value(self, name: str) -> Any:
+    def modules(self) -> list[dict[str, Any]]:
+        found = self._value("modules.json") or [{"type": "Transformer"}, {"type": "Pooling", "path": "1_Pooling"}]
+        if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
+            raise self.unsupported("modules.json holds no list of steps; fetch the model's files again")
+        return found
+
+    def _value(self, name: str) -> Any:
         path = self.folder / name
         if not path.is_file():
             return {}
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as cause:
-            raise ModelUnsupported(self.model, f"{name} cannot be read; fetch the model's files again") from cause
+            raise self.unsupported(f"{name} cannot be read; fetch the model's files again") from cause
 
     def first(self, *names: str) -> Path:
         for name in names:
-            if (self.folder / name).is_file():
-                return self.folder / name
+            path = self.folder / name
+            # A setting may name any file of the model, but none outside it.
+            if path.is_file() and ".." not in path.parts and path.is_relative_to(self.folder):
+                return path
         raise ModelNotFound(self.model, f"its folder has no {' or '.join(names)}; export the model to ONNX")
 
     def unsupported(self, reason: str) -> ModelUnsupported:
@@ -103,12 +111,8 @@ class _Reader:
 
 
 def _pooling(reader: _Reader) -> tuple[Pooling | None, bool]:
-    modules = reader.value("modules.json") or [
-        {"type": "Transformer", "path": ""},
-        {"type": "Pooling", "path": "1_Pooling"},
-    ]
     pooling, normalized = None, False
-    for module in modules:
+    for module in reader.modules():
         kind = str(module.get("type", "")).rpartition(".")[2]
         if kind == "Pooling":
             pooling = _pooling_mode(reader, f"{module.get('path', '')}/config.json")
