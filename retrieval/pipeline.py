@@ -6,7 +6,7 @@ Search, fuse and fetch of an embedded index never suspend, so the three see one 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
@@ -91,7 +91,7 @@ class Pipeline:
 
     async def generate(
         self, request: GenerateRequest, clock: StageClock, deadline: Deadline
-    ) -> AsyncIterator[GenerateEvent]:
+    ) -> AsyncGenerator[GenerateEvent, None]:
         """Yields what was retrieved, then the pieces of the answer, then how it ended.
 
         Raises: what `retrieve` raises, and BackendError.
@@ -137,7 +137,7 @@ class Pipeline:
 
     async def _answer(
         self, request: GenerateRequest, retrieved: Retrieved, backend: Backend, trace: Trace, deadline: Deadline
-    ) -> AsyncIterator[GenerateEvent]:
+    ) -> AsyncGenerator[GenerateEvent, None]:
         if not retrieved.context.citations:
             yield Completed(FinishReason.NO_EVIDENCE, Usage(), (), 0, trace.ledger(), backend.name, "")
             return

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rerank.calibrate import combine
-from rerank.types import AsyncReranker, PairScores
+import numpy as np
 
 from encoders.errors import EncoderError
+from rerank.calibrate import Weights, combine, probability, rank
 from rerank.errors import RerankIncomplete
+from rerank.types import AsyncReranker, PairScores
 from retrieval.clock import RerankReport
 from retrieval.deadline import Deadline
 from retrieval.trace import Trace
@@ -34,14 +35,14 @@ async def rerank_hits(
         return pool
     share_ns = deadline.share_ns(thresholds.rerank_deadline_share)
     try:
-        scores = await reranker.score(query, [passage_text(hit) for hit in pool], share_ns)
+        pairs = await reranker.score(query, [passage_text(hit) for hit in pool], share_ns)
     except RerankIncomplete as error:
         return _keep(pool, error.reason, error.scored_pairs, reranker.model_id, trace)
     except EncoderError:
         return _keep(pool, "unavailable", 0, reranker.model_id, trace)
-    trace.clock.charge(queue_ns=scores.queue_ns, compute_ns=scores.compute_ns)
-    trace.rerank = RerankReport(reranker.model_id, len(pool), scores.token_count, "all")
-    return _reorder(pool, scores, thresholds)
+    trace.clock.charge(queue_ns=pairs.queue_ns, compute_ns=pairs.compute_ns)
+    trace.rerank = RerankReport(reranker.model_id, len(pool), pairs.token_count, "all")
+    return _reorder(pool, pairs, thresholds)
 
 
 def passage_text(hit: Hit) -> str:
@@ -50,14 +51,15 @@ def passage_text(hit: Hit) -> str:
     return f"{header}\n{hit.passage.text}" if header else hit.passage.text
 
 
-def _reorder(pool: list[Hit], scores: PairScores, thresholds: Thresholds) -> list[Hit]:
-    first = [hit.score for hit in pool]
-    combined = combine(first, scores.logits, thresholds.first_stage_weight, thresholds.cross_encoder_weight)
+def _reorder(pool: list[Hit], pairs: PairScores, thresholds: Thresholds) -> list[Hit]:
+    first = np.array([hit.score for hit in pool], dtype=np.float64)
+    scores = combine(first, pairs.logits, Weights(thresholds.first_stage_weight, thresholds.cross_encoder_weight))
+    order = rank(scores, pairs.logits, np.arange(len(pool)), [hit.passage.chunk_id for hit in pool])
     scored = [
         replace(hit, score=float(score), parts=replace(hit.parts, rerank=float(opinion)))
-        for hit, score, opinion in zip(pool, combined.scores, combined.rerank, strict=True)
+        for hit, score, opinion in zip(pool, scores, probability(pairs.logits), strict=True)
     ]
-    return [scored[place] for place in combined.order]
+    return [scored[place] for place in order]
 
 
 def _keep(pool: list[Hit], reason: str, scored_pairs: int, model: str, trace: Trace) -> list[Hit]:
