@@ -13,11 +13,13 @@ from tests.contract.index_places import EMBEDDED, Place
 
 @pytest.fixture(params=EMBEDDED, ids=lambda place: place.name)
 def place(request: pytest.FixtureRequest) -> Place:
+    """Gives each implementation in turn."""
     chosen: Place = request.param
     return chosen
 
 
 @pytest.fixture
 async def catalog(place: Place, tmp_path: Path) -> AsyncIterator[Catalog]:
+    """Opens an empty catalog."""
     async with place.open(tmp_path / "data") as opened:
         yield opened

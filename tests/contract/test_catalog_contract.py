@@ -23,7 +23,11 @@ async def test_create_makes_an_empty_collection(catalog: Catalog) -> None:
     """A new collection has its definition, no documents, and is the tenant's only one."""
     index = await catalog.create(A, {"year": FieldType.INTEGER}, "about things")
     definition = index.definition
-    assert (definition.key, definition.fields, definition.description) == (A, {"year": FieldType.INTEGER}, "about things")
+    assert (definition.key, definition.fields, definition.description) == (
+        A,
+        {"year": FieldType.INTEGER},
+        "about things",
+    )
     assert (definition.dense_model_id, definition.dense_revision, definition.dim) == (
         MODEL.model_id,
         MODEL.revision,
@@ -143,4 +147,3 @@ async def test_delete_removes_a_collection_whole(place: Place, catalog: Catalog)
     again = await catalog.create(A, {}, "")
     assert await again.count(None) == Counts(0, 0)
     assert await again.get_document("a") is None
-

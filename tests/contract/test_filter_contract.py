@@ -28,7 +28,13 @@ NOON = datetime(2024, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
 DOCUMENTS: dict[str, Metadata] = {
     "none": {},
     "plain": {"lang": "en", "year": 2021, "price": 1.5, "public": True, "seen": NOON, "title": "Setting up Git hooks"},
-    "text": {"lang": "en", "year": "2021", "price": "1.5", "public": "true", "seen": "2024-05-01T14:00:00.123456+02:00"},
+    "text": {
+        "lang": "en",
+        "year": "2021",
+        "price": "1.5",
+        "public": "true",
+        "seen": "2024-05-01T14:00:00.123456+02:00",
+    },
     "float": {"lang": "de", "year": 2021.0, "price": 2, "public": False, "title": "GIT, in Straße 7"},
     "many": {"lang": ("de", "fr"), "year": (2019, 2023), "title": ("first git", "second hooks"), "price": (0.1, -3.0)},
     "empty": {"lang": (), "year": (), "title": "!!!"},
@@ -69,7 +75,9 @@ FILTERS = [
     *(Filter(must_not=(Exists(name),)) for name in FIELDS),
     Filter(should=(MatchAny("lang", ("fr",)), Range("year", lt=0))),
     Filter(should=(MatchAny("lang", ("en",)),), must=(Exists("title"),)),
-    Filter(must=(Filter(should=(MatchAny("lang", ("en",)), MatchAny("lang", ("de",)))), Filter(must=(Exists("price"),)))),
+    Filter(
+        must=(Filter(should=(MatchAny("lang", ("en",)), MatchAny("lang", ("de",)))), Filter(must=(Exists("price"),)))
+    ),
     Filter(must_not=(Filter(must=(MatchAny("lang", ("en",)), MatchAny("year", (2021,)))), Exists("seen"))),
     Filter(must=(MatchAny("lang", ("nowhere",)),)),
 ]
@@ -77,13 +85,14 @@ FILTERS = [
 
 @pytest.fixture
 async def index(catalog: Catalog) -> Index:
+    """Holds all the documents."""
     opened = await catalog.create(CollectionKey("tenant-a", "docs"), FIELDS, "")
     await opened.upsert([encoded(name, ["same words"], metadata) for name, metadata in DOCUMENTS.items()])
     return opened
 
 
 async def test_every_kind_of_filter_means_the_same_everywhere(place: Place, index: Index) -> None:
-    """Each filter finds exactly the documents of which the pure function says that they pass, in every mode (RET-02)."""
+    """Each filter finds and counts exactly the documents that the pure function lets pass (case RET-02)."""
     await place.settle(index)
     stored: dict[str, Metadata] = {}
     for name in DOCUMENTS:
@@ -117,7 +126,9 @@ async def test_filter_of_a_truth_value_is_not_the_integer_one(place: Place, inde
 
 async def test_filter_holds_for_every_branch(place: Place, index: Index) -> None:
     """No branch and no fusion of them returns what the filter excludes (cases VEC-06 and RET-02)."""
-    await index.upsert([encoded("outside", ["zebra9 zebra9"], {"lang": "de"}), encoded("in", ["zebra9"], {"lang": "en"})])
+    await index.upsert(
+        [encoded("outside", ["zebra9 zebra9"], {"lang": "de"}), encoded("in", ["zebra9"], {"lang": "en"})]
+    )
     await place.settle(index)
     both = hybrid(index, "zebra9")
     asked = Filter(must=(MatchAny("lang", ("en",)),))

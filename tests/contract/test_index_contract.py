@@ -11,7 +11,7 @@ from encoders.bm25 import document_vector
 from indexers.errors import FilterEmpty, InvalidDocument, InvalidInput, InvalidPageToken, InvalidVector
 from indexers.filters import Filter, MatchAny
 from indexers.index import Catalog, Index
-from indexers.types import CollectionKey, Counts, FieldType, SearchQuery
+from indexers.types import CollectionKey, Counts, DocumentSummary, FieldType, SearchQuery
 from tests.contract.index_places import Place
 from tests.fakes.encoded import DIM, encoded, found_documents, hybrid, term_counts, word_vector
 
@@ -21,6 +21,7 @@ FIELDS = {"lang": FieldType.KEYWORD, "year": FieldType.INTEGER}
 
 @pytest.fixture
 async def index(catalog: Catalog) -> Index:
+    """Is an empty collection."""
     return await catalog.create(KEY, FIELDS, "for tests")
 
 
@@ -244,7 +245,9 @@ async def test_statistics_stay_frozen_with_the_generation(place: Place, index: I
 
 async def test_get_document_returns_what_was_written(index: Index) -> None:
     """The canonical text, format, source and metadata come back as they were."""
-    document = replace(encoded("a", ["zeile mit ümlaut", "zwei 🎈"], {"year": 2020}).document, source_uri="file:///a.md")
+    document = replace(
+        encoded("a", ["zeile mit ümlaut", "zwei 🎈"], {"year": 2020}).document, source_uri="file:///a.md"
+    )
     await index.upsert([replace(encoded("a", ["zeile mit ümlaut", "zwei 🎈"]), document=document)])
     assert await index.get_document("a") == document
     assert await index.get_document("b") is None
@@ -254,7 +257,8 @@ async def test_list_documents_pages_by_id(index: Index) -> None:
     """Pages follow each other without gaps, in the order of the ids, and only real tokens are taken."""
     names = [f"d{n:02}" for n in range(7)] + ["é", "z"]
     await index.upsert([encoded(name, ["text", "more"], {"lang": "de"}) for name in reversed(names)])
-    seen, token = [], ""
+    seen: list[DocumentSummary] = []
+    token = ""
     while True:
         page = await index.list_documents(4, token)
         seen += page.documents

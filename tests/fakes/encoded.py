@@ -22,7 +22,8 @@ def word_vector(text: str, dim: int = DIM) -> NDArray[np.float32]:
     total = np.full(dim, 1e-3)
     for word in text.split():
         total += np.random.default_rng(zlib.crc32(word.encode())).normal(size=dim)
-    return (total / np.linalg.norm(total)).astype(np.float32)
+    unit: NDArray[np.float32] = (total / np.linalg.norm(total)).astype(np.float32)
+    return unit
 
 
 def term_counts(text: str) -> TermCounts:
