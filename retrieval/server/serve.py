@@ -48,7 +48,7 @@ _SERVING = health_pb2.HealthCheckResponse.SERVING
 _log = structlog.get_logger("headrace")
 
 
-def serve(load: Callable[[], Loaded]) -> None:
+def run_server(load: Callable[[], Loaded]) -> None:
     """Serves until a signal stops it. `load` reads the settings, now and at each reload.
 
     Raises:
