@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from encoders.errors import ModelUnsupported, NonFiniteOutput
+from encoders.inputs import feed, inputs_of
 from encoders.models import ModelFiles, Pooling
 from encoders.onnx import OnnxSession, Tensor
 from encoders.tokenizing import Tokenization
@@ -100,28 +101,6 @@ class OnnxDenseEncoder:
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
         return np.stack(self.engine.run(self.tokenize(texts, kind)))
-
-
-def inputs_of(session: OnnxSession, model_id: str) -> frozenset[str]:
-    """Returns the names of a model's inputs.
-
-    Raises:
-        ModelUnsupported: it wants an input that a text does not give.
-    """
-    names = frozenset(tensor.name for tensor in session.inputs)
-    unknown = sorted(names - {"input_ids", "attention_mask", "token_type_ids"})
-    if unknown or "input_ids" not in names:
-        raise ModelUnsupported(
-            model_id, f"it takes {sorted(names)}, a text encoder takes input_ids; choose another model"
-        )
-    return names
-
-
-def feed(item: TokenizedText, names: frozenset[str]) -> dict[str, NDArray[np.int64]]:
-    """Returns the inputs of a model for one text, [1, tokens] each; nothing is padded, so the mask is all ones."""
-    ids = item.ids[np.newaxis]
-    given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": item.type_ids[np.newaxis]}
-    return {name: given[name] for name in names}
 
 
 def _vector_output(session: OnnxSession, files: ModelFiles) -> Tensor:

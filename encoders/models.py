@@ -102,7 +102,7 @@ class _Reader:
         for name in names:
             path = self.folder / name
             # A setting may name any file of the model, but none outside it.
-            if path.is_file() and ".." not in path.parts and path.is_relative_to(self.folder):
+            if path.is_file() and ".." not in Path(name).parts and path.is_relative_to(self.folder):
                 return path
         raise ModelNotFound(self.model, f"its folder has no {' or '.join(names)}; export the model to ONNX")
 

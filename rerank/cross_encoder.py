@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.dense import feed, inputs_of
 from encoders.errors import EncoderError, ModelUnsupported, NonFiniteOutput
+from encoders.inputs import feed, inputs_of
 from encoders.models import ModelFiles, resolve
 from encoders.onnx import OnnxSession, Tensor
 from encoders.scheduler import TokenScheduler
