@@ -25,14 +25,16 @@ _INTRODUCTION = f"""# Settings
 
 Written by `headrace config reference` from the settings tree; change the docstrings there, not this file.
 
-Values come from `headrace.toml`, then from variables, then from flags (`--set retrieval.top_k=20`); the later one wins. The
-variable of a setting is `{PREFIX}` and its path in capitals with `__` for each dot, as in `{PREFIX}RETRIEVAL__TOP_K`; lists
-are given as JSON. An unknown key or variable is an error. `headrace config check` validates, `headrace config show` prints
-every value with its origin, and `headrace config example` prints a file with all of them.
+Values come from `headrace.toml`, then from variables, then from flags (`--set retrieval.top_k=20`); the later one wins.
+The variable of a setting is `{PREFIX}` and its path in capitals with `__` for each dot, as in
+`{PREFIX}RETRIEVAL__TOP_K`; lists are given as JSON. An unknown key or variable is an error. `headrace config check`
+validates, `headrace config show` prints every value with its origin, and `headrace config example` prints a file with
+all of them.
 
 A setting marked *reload* takes effect at `headrace config reload` or SIGHUP; the others at the next start.
 """
-_EXAMPLE_HEAD = f"""# Every setting of Headrace with its default. Copy this file to headrace.toml and uncomment what you change.
+_EXAMPLE_HEAD = f"""\
+# Every setting of Headrace with its default. Copy this to headrace.toml and uncomment what you change.
 # Written by `headrace config example`. "reload" marks what `headrace config reload` and SIGHUP take over.
 # A variable is stronger than this file ({PREFIX}RETRIEVAL__TOP_K=20), and a flag than both (--set retrieval.top_k=20).
 """

@@ -38,7 +38,7 @@ def test_service_is_pinned_and_checked(service):
 
 
 def test_service_environment_is_settings_that_load():
-    """The service's variables, once the secrets are filled in, are settings that Headrace takes, with a key to call by."""
+    """The service's variables, once the secrets are filled in, are settings that load, with a key to call by."""
     environment = COMPOSE["services"]["headrace"]["environment"]
     assert all(variable.startswith(PREFIX) for variable in environment)
     filled = {name: re.sub(r"\$\{[^}]*\}", "0" * 64, value) for name, value in environment.items()}

@@ -21,7 +21,7 @@ LISTS_OF_TABLES = {"auth.keys", "generation.backends"}
     ("file", "written"), [("docs/settings.md", reference_markdown), ("headrace.example.toml", example_toml)]
 )
 def test_checked_in_file_is_current(file, written):
-    """The checked-in reference and example are what the tree gives; `headrace config reference` and `example` write them."""
+    """The checked-in reference and example are what `headrace config reference` and `headrace config example` print."""
     assert (ROOT / file).read_text(encoding="utf-8") == written()
 
 
@@ -36,7 +36,7 @@ def test_example_sets_nothing():
 
 
 def test_example_uncommented_gives_the_defaults(tmp_path):
-    """With every comment mark of a plain setting taken away, the example still gives the defaults, and names them all."""
+    """With the comment marks of plain settings taken away, the example gives the defaults, and names them all."""
     text = re.sub(r"^# (?=\w+ = )", "", _without_tables(example_toml()), flags=re.MULTILINE)
     file = tmp_path / "headrace.toml"
     file.write_text(text, encoding="utf-8")
@@ -79,5 +79,5 @@ def _values(text: str) -> dict[str, object]:
 
 
 def _without_tables(text: str) -> str:
-    """Drops the shown entries of lists of tables; each ends its section's block of lines with the next header or setting."""
+    """Drops the shown entries of lists of tables."""
     return re.sub(r"^# \[\[[^\n]*\n(?:# (?:  [^\n]*|\w+ = [^\n]*)\n|#   [^\n]*\n)*", "", text, flags=re.MULTILINE)

@@ -1,0 +1,100 @@
+"""Exit codes, and how errors end a command: one sentence on standard error, never a traceback.
+
+CommandError
+├── WrongUse          the command line or the configuration asks for what cannot be; exit code 2
+├── WorkFailed        the work, or a part of it, failed; exit code 1
+└── NoServer          no server answers at the address; exit code 1
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+
+class Exit(enum.IntEnum):
+    """What the exit code of a command means."""
+
+    OK = 0
+    FAILED = 1  # the work, or a part of it, such as one bad file of many
+    USAGE = 2  # the command line or the configuration
+    INTERRUPTED = 130  # by Ctrl-C
+
+
+class CommandError(Exception):
+    """Anything that a command raises on purpose."""
+
+    code = Exit.FAILED
+
+
+class WrongUse(CommandError):
+    """The command line or the configuration asks for what cannot be."""
+
+    code = Exit.USAGE
+
+
+class WorkFailed(CommandError):
+    """The work, or a part of it, failed."""
+
+
+class NoServer(CommandError):
+    """No server answers at the address."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"no server answers at {address}; start one with `headrace serve`, or name it with --server")
+        self.address = address
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """Ends the command with the right exit code when one of our errors, or grpc's, comes out of the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    except _expected() as error:
+        code, sentence = _describe(error)
+        sys.stderr.write(f"headrace: {sentence}\n")
+        raise typer.Exit(code) from None
+
+
+def _expected() -> tuple[type[Exception], ...]:
+    """Imports the error trees; evaluated only when something was raised, so that commands start fast."""
+    import grpc
+
+    from encoders.errors import EncoderError
+    from indexers.errors import IndexerError
+    from rerank.errors import RerankError
+    from retrieval.errors import RetrievalError
+
+    return CommandError, RetrievalError, IndexerError, EncoderError, RerankError, grpc.RpcError, OSError
+
+
+def _describe(error: Exception) -> tuple[Exit, str]:
+    import grpc.aio
+
+    from indexers.errors import InvalidInput
+    from retrieval.errors import ConfigError, InvalidRequest
+
+    if isinstance(error, CommandError):
+        return error.code, str(error)
+    if isinstance(error, ConfigError | InvalidRequest | InvalidInput):
+        return Exit.USAGE, str(error)
+    if isinstance(error, grpc.aio.AioRpcError):
+        return _describe_status(error)
+    return Exit.FAILED, str(error) or type(error).__name__
+
+
+def _describe_status(error: grpc.aio.AioRpcError) -> tuple[Exit, str]:  # type: ignore[name-defined]  # noqa: F821
+    import grpc
+
+    from retrieval.client import error_info
+
+    info = error_info(error)
+    reason = info.reason if info else error.code().name
+    code = Exit.USAGE if error.code() is grpc.StatusCode.INVALID_ARGUMENT else Exit.FAILED
+    return code, f"{error.details() or 'the call failed'} ({reason})"

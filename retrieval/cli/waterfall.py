@@ -1,0 +1,52 @@
+"""The stages of a request as a waterfall: each a bar that begins where the stage before it ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from retrieval.cli.output import table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_BAR_CELLS = 40
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_MS = 1_000_000
+
+
+def waterfall(ledger: dict[str, Any]) -> RenderableType:
+    """Returns a plain `Ledger` as a table: wall time, the share of it that waited or computed, and a bar."""
+    total = max(ledger["total_ns"], 1)
+    rows = []
+    begun = 0
+    for stage in ledger["stages"]:
+        wall = stage["wall_ns"]
+        rows.append(
+            (stage["stage"], _ms(wall), _ms(stage["queue_ns"]), _ms(stage["compute_ns"]), bar(begun, wall, total))
+        )
+        begun += wall
+    rows.append(("total", _ms(ledger["total_ns"]), "", "", ""))
+    numbers = ["ms", "queued", "computed"]
+    return table(["stage", *numbers, "when"], rows, right=numbers)
+
+
+def bar(begun: int, length: int, total: int) -> str:
+    """Returns a bar of eighths of a cell, behind the room that was used before it; whatever took time is visible."""
+    before = begun * _BAR_CELLS // total
+    eighths = max(round(length * _BAR_CELLS * 8 / total), 1 if length else 0)
+    return " " * before + "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def remarks(ledger: dict[str, Any]) -> list[str]:
+    """Returns what else the ledger has to say, in words."""
+    said = [f"degraded: {', '.join(ledger['degraded'])}"] if ledger["degraded"] else []
+    if ledger["query_truncated"]:
+        said.append(f"the question is longer than the encoder takes; it saw {ledger['query_tokens']} tokens")
+    if ledger["first_delta_ns"]:
+        said.append(f"first words after {_ms(ledger['first_delta_ns'])} ms")
+    said += [f"cache {use['cache']}: {'hit' if use['hit'] else 'miss'}" for use in ledger["caches"]]
+    return said
+
+
+def _ms(nanoseconds: int) -> str:
+    return f"{nanoseconds / _MS:.2f}" if nanoseconds else ""
