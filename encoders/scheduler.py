@@ -8,9 +8,9 @@ threads of the bulk lane run at a lower priority, so the operating system gives 
 and leaves bulk about 5 % of it: bulk fills idle cores, gives way within a scheduling tick, also to the event loop, and
 never starves. Measured on two cores with bulk items of 256 tokens (29 ms) on both, an online item of ten tokens took:
 
-    without bulk                                       2.0 ms (p50)    2.8 ms (p99)
-    bulk at a lower priority                           1.7             5.5
-    bulk at the same priority                          3.3             9
+    without bulk                                       2.0 ms (p50)    2.6 ms (p99)
+    bulk at a lower priority                           1.7             5.3
+    bulk at the same priority                          3.3             9.2
     bulk runs aborted on arrival (`terminate`)         2.1             6.0, and bulk lost a fifth of its rate
 
 Behind one shared queue it would wait for a whole item.

@@ -6,7 +6,8 @@ adding the special tokens are done on our side, from a frame that was read off o
 
 Characters that are not seen but glue words together (zero-width and no-break spaces, byte order marks, control
 characters) become spaces before encoding, one for one, so that offsets still point into the text as it was given.
-Text that spells a special token is encoded as text.
+Text that spells a special token is encoded as text. Text beyond 65,536 code points is encoded in segments: the same
+tokens for tokenizers that split at white space, at most one more a segment for those that mark the start of a text.
 """
 
 from __future__ import annotations

@@ -99,6 +99,7 @@ async def test_cut_text_says_so_alone_and_in_a_list(subject: Subject) -> None:
 async def test_tokenized_texts_are_encoded_as_texts_are(subject: Subject) -> None:
     """Tokenizing first changes nothing."""
     items = subject.scheduled.tokenize(["pump seal"], TextKind.QUERY)
+    assert items[0].full_token_count == subject.scheduled.tokenization.count("pump seal") + 2
     (outcome,) = await subject.scheduled.encode_tokenized(items, _ONLINE, None)
     assert outcome.value is not None
     np.testing.assert_array_equal(outcome.value, subject.sync.encode_queries(["pump seal"])[0])

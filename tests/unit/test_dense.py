@@ -99,3 +99,18 @@ def test_model_with_an_unknown_input_is_refused(tmp_path: Path) -> None:
     _save(folder, node, ["pixels"], ("y", ["b", "s"]))
     with pytest.raises(ModelUnsupported, match="input_ids"):
         _open(folder)
+
+
+def test_graph_that_pools_by_itself_is_taken_at_its_word(tmp_path: Path) -> None:
+    """An output named sentence_embedding is the vector; only its length is made one."""
+    folder = make_tiny_bi_encoder(tmp_path)
+    expected = _open(folder).encode_passages(["pump seal"])
+    path = folder / "onnx" / "model.onnx"
+    model = onnx.load(str(path))
+    model.graph.node.append(
+        helper.make_node("ReduceMean", ["last_hidden_state"], ["sentence_embedding"], axes=[1], keepdims=0)
+    )
+    model.graph.output.append(helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", 16]))
+    onnx.save(model, str(path))
+    (folder / "1_Pooling" / "config.json").unlink()
+    np.testing.assert_allclose(_open(folder).encode_passages(["pump seal"]), expected, rtol=1e-5)
