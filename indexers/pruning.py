@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Protocol
 
-from indexers.index import Index
 from indexers.reports import Tally
+from indexers.types import DocumentPage
 
 _PAGE = 1_000
 _DELETE = 100  # ids of one call
@@ -44,7 +45,19 @@ class SeenSources:
         return _hash(_file(source_uri)) in self._kept
 
 
-async def prune(index: Index, roots: Sequence[str], seen: SeenSources, tally: Tally) -> None:
+class Listed(Protocol):
+    """What pruning asks of a collection: any Index, or one behind a server."""
+
+    async def list_documents(self, page_size: int, page_token: str) -> DocumentPage:
+        """Lists documents ordered by id."""
+        ...
+
+    async def delete(self, document_ids: Sequence[str]) -> int:
+        """Deletes by id and returns how many were there."""
+        ...
+
+
+async def prune(index: Listed, roots: Sequence[str], seen: SeenSources, tally: Tally) -> None:
     """Deletes what is under the roots, was not seen and need not be kept. A folder's root ends with a slash.
 
     Raises:
@@ -60,7 +73,7 @@ async def prune(index: Index, roots: Sequence[str], seen: SeenSources, tally: Ta
         tally.remove(await index.delete(gone[start : start + _DELETE]))
 
 
-async def _gone(index: Index, roots: Sequence[str], seen: SeenSources) -> list[str]:
+async def _gone(index: Listed, roots: Sequence[str], seen: SeenSources) -> list[str]:
     gone: list[str] = []
     token = ""
     while True:
