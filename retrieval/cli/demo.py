@@ -15,15 +15,15 @@ from retrieval.cli.session import Session, with_session
 
 if TYPE_CHECKING:
     from indexers.reports import IndexReport
-    from retrieval.settings.load import Loaded
+    from retrieval.settings import Settings
 
 _FOLDER = Path(".cache/headrace-demo")  # kept, so that the second run has nothing to embed
 _COLLECTION = "python"
 _TENANT = "default"
 _TOP_K = 8
 _QUESTIONS = (
-    "How do I make sure a file is closed even when an exception is raised?",
-    "What is the difference between a generator and a coroutine?",
+    "How are default parameter values evaluated?",
+    "What does the nonlocal statement do?",
     "How can I run a shell command and capture its output?",
 )
 
@@ -39,11 +39,14 @@ def demo(session: Session) -> None:
 
 
 async def _demo(session: Session) -> dict[str, Any]:
+    from retrieval.settings.load import PREFIX, load_settings
+
     begun = time.perf_counter()
-    loaded, environ = _own_settings(session)
-    folder, config = loaded.settings.data.folder, loaded.file
+    folder = (session.data or _FOLDER).resolve()
+    config = _own_config(folder)
+    environ = {name: value for name, value in session.surroundings.environ.items() if not name.startswith(PREFIX)}
     note("reading Python's language reference and the docstrings of its standard library")
-    report = await _index(loaded)
+    report = await _index(load_settings(config, environ, {"data.folder": str(folder)}).settings)
     counts = report.counts
     note(f"{counts.written:,} documents indexed, {counts.unchanged:,} unchanged; starting the server")
     async with child_server(config, folder, environ) as address:
@@ -53,19 +56,15 @@ async def _demo(session: Session) -> dict[str, Any]:
     return {"collection": _COLLECTION, **asdict(counts), "answers": answers, "seconds": round(seconds, 3)}
 
 
-def _own_settings(session: Session) -> tuple[Loaded, dict[str, str]]:
-    """Returns settings that are defaults but for the folder, whatever is configured here, and the child's environment."""
-    from retrieval.settings.load import PREFIX, load_settings
-
-    folder = (session.data or _FOLDER).resolve()
+def _own_config(folder: Path) -> Path:
+    """Writes a settings file for the folder that sets nothing, so that what else is configured here does not matter."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "demo.toml"
     config.write_text("# The demo runs on the defaults.\n", encoding="utf-8")
-    environ = {name: value for name, value in session.surroundings.environ.items() if not name.startswith(PREFIX)}
-    return load_settings(config, environ, {"data.folder": str(folder)}), environ
+    return config
 
 
-async def _index(loaded: Loaded) -> IndexReport:
+async def _index(settings: Settings) -> IndexReport:
     from indexers.demo_corpus import demo_documents
 
     from retrieval.cli.index_files import IndexJob
@@ -75,7 +74,7 @@ async def _index(loaded: Loaded) -> IndexReport:
     sizes = [len(document.document.text) for document in documents]
     with index_progress(sum(sizes)) as progress:
         job = IndexJob(_COLLECTION, {"kind": "keyword"}, documents, ())
-        return await index_local(loaded.settings, _TENANT, job, progress)
+        return await index_local(settings, _TENANT, job, progress)
 
 
 async def _ask_all(address: str, *, streamed: bool) -> list[dict[str, Any]]:

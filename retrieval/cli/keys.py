@@ -34,7 +34,7 @@ def new(
 ) -> None:
     """Make an API key, and the lines that admit it in headrace.toml. The key is shown this once."""
     key = f"hr_{secrets.token_urlsafe(_KEY_BYTES)}"
-    fields = {
+    fields: dict[str, object] = {
         "name": name,
         "sha256": hashlib.sha256(key.encode()).hexdigest(),
         "tenant": tenant,

@@ -19,10 +19,10 @@ def plain(message: Message) -> Any:
         return message.ToJsonString()  # type: ignore[attr-defined]
     if name == "headrace.v1.MetadataValue":
         kind = message.WhichOneof("kind")
-        return None if kind is None else _value(message, message.DESCRIPTOR.fields_by_name[kind])
+        return next((_value(message, field) for field in _fields(message) if field.name == kind), None)
     if name == "headrace.v1.MetadataList":
         return [plain(value) for value in message.values]  # type: ignore[attr-defined]
-    return {field.name: _value(message, field) for field in message.DESCRIPTOR.fields}
+    return {field.name: _value(message, field) for field in _fields(message)}
 
 
 def word(enum: EnumDescriptor, number: int) -> str:
@@ -34,10 +34,14 @@ def word(enum: EnumDescriptor, number: int) -> str:
     return value.name.removeprefix(prefix).lower()
 
 
+def _fields(message: Message) -> list[FieldDescriptor]:
+    return list(message.DESCRIPTOR.fields)  # type: ignore[arg-type]
+
+
 def _value(message: Message, field: FieldDescriptor) -> Any:
     value = getattr(message, field.name)
-    if _is_map(field):
-        inner = field.message_type.fields_by_name["value"]
+    inner = _map_value(field)
+    if inner is not None:
         return {key: _single(value[key], inner) for key in sorted(value)}
     if field.is_repeated:
         return [_single(item, field) for item in value]
@@ -54,5 +58,7 @@ def _single(value: Any, field: FieldDescriptor) -> Any:
     return value
 
 
-def _is_map(field: FieldDescriptor) -> bool:
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
+def _map_value(field: FieldDescriptor) -> FieldDescriptor | None:
+    """Returns what the values of a map are; None when the field is none."""
+    entry = field.message_type
+    return entry.fields_by_name["value"] if entry is not None and entry.GetOptions().map_entry else None

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -18,9 +18,6 @@ from retrieval.cli.exits import WrongUse, one_sentence
 
 if TYPE_CHECKING:
     from retrieval.settings.load import Loaded
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 SERVER_VARIABLE = "HEADRACE_SERVER"
 API_KEY_VARIABLE = "HEADRACE_API_KEY"
@@ -89,11 +86,11 @@ class Session:
         )
 
 
-def with_session(*names: str) -> Callable[[Callable[Concatenate[Session, P], R]], Callable[..., R]]:
+def with_session(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Gives a command the shared options of these names; its first parameter becomes the session."""
 
-    def decorate(command: Callable[Concatenate[Session, P], R]) -> Callable[..., R]:
-        def run(ctx: typer.Context, **given: Any) -> R:
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(ctx: typer.Context, **given: Any) -> None:
             shared = {name: given.pop(name) for name in names}
             surroundings: Surroundings = ctx.obj
             if "sets" in shared:
@@ -101,7 +98,7 @@ def with_session(*names: str) -> Callable[[Callable[Concatenate[Session, P], R]]
             shared["server"] = shared.get("server") or surroundings.server
             shared["api_key"] = shared.get("api_key") or surroundings.api_key
             with one_sentence():
-                return command(Session(surroundings, **shared), **given)
+                command(Session(surroundings, **shared), **given)
 
         _describe(run, command, names)
         return run
