@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from encoders.bm25 import (
-    B,
     K1,
+    B,
     Bm25Statistics,
     collect_statistics,
     document_vector,
