@@ -65,12 +65,14 @@ def read_set(folder: Path, qrels: str = "test") -> BeirSet:
         for query_id, grades in relevant.items()
         if query_id in queries and any(grade > 0 for grade in grades.values())
     )
-    documents = tuple(
-        Document(row["_id"], row.get("title") or "", row["text"], metadata=_metadata(row))
-        for row in _rows(folder / "corpus.jsonl")
-    )
+    documents = tuple(map(document_of, _rows(folder / "corpus.jsonl")))
     name = folder.resolve().name if qrels == "test" else f"{folder.resolve().name}:{qrels}"
     return BeirSet(name, documents, questions)
+
+
+def document_of(row: Mapping[str, Any]) -> Document:
+    """Makes a document of a line of a corpus."""
+    return Document(row["_id"], row.get("title") or "", row["text"], metadata=_metadata(row))
 
 
 def split_of(query_id: str) -> Split:

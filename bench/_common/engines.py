@@ -1,4 +1,4 @@
-"""Opens the product's own parts for a tool, from the same settings that the server takes."""
+"""Opens the product's own parts for a tool, by the functions that the server opens them with."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from pathlib import Path
 
 from bench._common.cached_encoder import CachedEncoder
 from bench._common.vectors import VectorStore
-from encoders.cpu import usable_cpus
-from encoders.open import ScheduledDenseEncoder, open_dense
+from encoders.open import ScheduledDenseEncoder
 from encoders.scheduler import TokenScheduler
-from encoders.sources import ModelSource
+from encoders.types import TextKind
 from indexers.chunking import Chunker, ChunkLimits
-from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
+from rerank.cross_encoder import ScheduledCrossEncoder
 from retrieval.errors import RerankerMissing
+from retrieval.server.engines import open_encoder, scheduler_of
+from retrieval.server.engines import open_reranker as open_configured_reranker
 from retrieval.settings import Settings
+
+_TARGET_SHARE = 25 / 32  # of the limit, as the server has it; a test compares the two chunkers
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +36,23 @@ class Encoders:
 @asynccontextmanager
 async def open_encoders(settings: Settings, cache_folder: Path) -> AsyncIterator[Encoders]:
     """Opens the encoder behind its scheduler and stops it afterwards."""
-    workers = settings.encoders.workers or usable_cpus()
-    scheduler = TokenScheduler(workers, settings.encoders.queue_items)
-    try:
-        dense = await asyncio.to_thread(open_dense, ModelSource(settings.encoders.dense.model), scheduler)
+    with scheduler_of(settings) as scheduler:
+        dense = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler)
         cached = CachedEncoder(dense, VectorStore(cache_folder, dense.revision, dense.dim))
-        yield Encoders(scheduler, dense, cached, Chunker(dense.tokenization, chunk_limits(settings, dense)))
-    finally:
-        await asyncio.to_thread(scheduler.stop)
+        yield Encoders(scheduler, dense, cached, chunker_of(settings, dense))
 
 
-def chunk_limits(settings: Settings, dense: ScheduledDenseEncoder) -> ChunkLimits:
-    """Returns the sizes that the settings ask for, capped by the model."""
+def chunker_of(settings: Settings, dense: ScheduledDenseEncoder) -> Chunker:
+    """Returns the chunker that the server would make."""
     limit = min(settings.chunking.limit_tokens, dense.max_tokens)
-    return ChunkLimits(limit_tokens=limit, overlap_tokens=min(settings.chunking.overlap_tokens, limit // 4))
+    [empty] = dense.tokenize([""], TextKind.PASSAGE)
+    limits = ChunkLimits(
+        limit_tokens=limit,
+        target_tokens=int(limit * _TARGET_SHARE),
+        overlap_tokens=min(settings.chunking.overlap_tokens, limit // 4),
+        added_tokens=empty.full_token_count,
+    )
+    return Chunker(dense.tokenization, limits)
 
 
 async def open_reranker(settings: Settings, encoders: Encoders) -> ScheduledCrossEncoder:
@@ -55,8 +61,7 @@ async def open_reranker(settings: Settings, encoders: Encoders) -> ScheduledCros
     Raises:
         RerankerMissing: the settings name none.
     """
-    chosen = settings.rerank
-    if not chosen.model:
+    reranker = await asyncio.to_thread(open_configured_reranker, settings, encoders.scheduler)
+    if reranker is None:
         raise RerankerMissing
-    source = ModelSource(chosen.model, file=chosen.file, max_tokens=chosen.limit_tokens)
-    return await asyncio.to_thread(open_cross_encoder, source, encoders.scheduler)
+    return reranker

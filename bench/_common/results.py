@@ -9,11 +9,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel
 
@@ -47,6 +47,11 @@ def write_results(path: Path, figures: Mapping[str, Json], settings: Settings | 
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def plain(figures: Any) -> Mapping[str, Json]:
+    """Returns a dataclass of figures as JSON, numbers rounded to a ten-thousandth."""
+    return {name: _rounded(value) for name, value in asdict(figures).items()}
+
+
 def circumstances(settings: Settings | None) -> Mapping[str, Json]:
     """Returns commit, command, machine, versions, date, and the settings that differ from the defaults."""
     return {
@@ -64,6 +69,14 @@ def command() -> str:
     tool = Path(sys.argv[0]).stem
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
     return shlex.join(["python", "-m", f"bench.{tool}", *words])
+
+
+def _rounded(value: Any) -> Json:
+    if isinstance(value, float):
+        return round(value, 4)
+    if isinstance(value, Mapping):
+        return {str(name): _rounded(one) for name, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, (list, tuple)) else cast("Json", value)
 
 
 def _commit() -> str:
