@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -72,7 +72,7 @@ class Client:
 
     async def generate(
         self, request: retrieval.GenerateRequest, *, timeout_s: float | None = None
-    ) -> AsyncIterator[retrieval.GenerateResponse]:
+    ) -> AsyncGenerator[retrieval.GenerateResponse, None]:
         """Answers a question: one `retrieved` event, `delta` events, one `completed` event.
 
         `retrieve_request` makes the part that says what to retrieve. Leaving the iteration cancels the call.
