@@ -1,0 +1,95 @@
+"""Chooses the parser by the file's name, and checks by its first bytes that the name is true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from indexers.errors import ParseFailed
+from indexers.parsing.charsets import marked_encoding
+from indexers.parsing.csv import parse_csv
+from indexers.parsing.html import parse_html
+from indexers.parsing.jsonl import parse_jsonl
+from indexers.parsing.markdown import parse_markdown
+from indexers.parsing.options import ParseOptions, SourceFile
+from indexers.parsing.parsed import ParsedDocument, ParseFailure
+from indexers.parsing.pdf import parse_pdf
+from indexers.parsing.plain import parse_plain
+from indexers.parsing.rst import parse_rst
+
+_SNIFFED = 1024
+_HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
+_BINARY_STARTS = {
+    b"PK\x03\x04": "a zip archive (or an Office document)",
+    b"\xd0\xcf\x11\xe0": "an old Office document",
+    b"\x1f\x8b": "gzip-compressed",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"\x7fELF": "a program",
+    b"SQLite format 3": "an SQLite database",
+}
+
+_ONE: dict[str, Callable[[SourceFile, ParseOptions], ParsedDocument]] = {
+    ".md": parse_markdown,
+    ".markdown": parse_markdown,
+    ".rst": parse_rst,
+    ".txt": parse_plain,
+    ".html": parse_html,
+    ".htm": parse_html,
+    ".pdf": parse_pdf,
+}
+_MANY: dict[str, Callable[[SourceFile, ParseOptions], Iterable[ParsedDocument | ParseFailure]]] = {
+    ".jsonl": parse_jsonl,
+    ".csv": parse_csv,
+}
+
+SUFFIXES = frozenset({*_ONE, *_MANY})
+
+
+def parse_file(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocument | ParseFailure]:
+    """Yields the documents of a file and what failed of it: at least one of them, whatever the file is."""
+    found = False
+    try:
+        for parsed in _parse(file, options):
+            found = True
+            yield parsed
+    except ParseFailed as failed:
+        found = True
+        yield ParseFailure(file.name, file.uri, failed.reason)
+    except OSError as error:
+        found = True
+        yield ParseFailure(file.name, file.uri, f"cannot be read: {error.strerror or error}")
+    if not found:
+        yield ParseFailure(file.name, file.uri, "holds no text")
+
+
+def _parse(file: SourceFile, options: ParseOptions) -> Iterable[ParsedDocument | ParseFailure]:
+    suffix = file.path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ParseFailed(file.name, f"has a suffix that is not read; known are {' '.join(sorted(SUFFIXES))}")
+    with file.path.open("rb") as opened:
+        _check_first_bytes(file.name, suffix, opened.read(_SNIFFED))
+    if suffix in _MANY:
+        return _MANY[suffix](file, options)
+    return [_ONE[suffix](file, options)]
+
+
+def _check_first_bytes(name: str, suffix: str, start: bytes) -> None:
+    if not start.strip():
+        raise ParseFailed(name, "holds no text")
+    is_pdf = b"%PDF-" in start if suffix == ".pdf" else start.startswith(b"%PDF-")
+    if is_pdf != (suffix == ".pdf"):
+        raise ParseFailed(name, f"is {_nature(start)} by its first bytes, not {suffix}; rename it or leave it out")
+    binary = next((what for mark, what in _BINARY_STARTS.items() if start.startswith(mark)), "")
+    if not binary and suffix != ".pdf" and b"\x00\x00" in start and not marked_encoding(start):
+        binary = "binary"
+    if binary:
+        raise ParseFailed(name, f"is {binary} by its first bytes, not {suffix}; leave it out")
+
+
+def _nature(start: bytes) -> str:
+    if start.startswith(b"%PDF-"):
+        return "a PDF file"
+    if start.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_HTML_STARTS):
+        return "an HTML page"
+    return next((what for mark, what in _BINARY_STARTS.items() if start.startswith(mark)), "something else than PDF")

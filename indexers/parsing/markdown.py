@@ -1,0 +1,39 @@
+"""Markdown: taken as it is, since it is the canonical form; only its title is looked for."""
+
+from __future__ import annotations
+
+import re
+
+from indexers.chunking.blocks import find_blocks
+from indexers.parsing.charsets import decode
+from indexers.parsing.options import ParseOptions, SourceFile, clean, read_bounded, require_text
+from indexers.parsing.parsed import ParsedDocument
+from indexers.types import Document, TextFormat
+
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_TITLE = re.compile(r"^title:[ \t]*(\S.*)$", re.MULTILINE)
+
+
+def parse_markdown(file: SourceFile, options: ParseOptions) -> ParsedDocument:
+    """Reads a Markdown file; its title is that of the front matter, or its first heading.
+
+    Raises:
+        ParseFailed: too large, or no text.
+    """
+    decoded, warnings = decode(read_bounded(file, options))
+    text, cleaned = clean(decoded)
+    require_text(text, file.name, options)
+    title = _front_title(text) or first_heading(text) or file.stem
+    document = Document(file.name, title, text, TextFormat.MARKDOWN, source_uri=file.uri)
+    return ParsedDocument(document, warnings + cleaned)
+
+
+def first_heading(text: str) -> str:
+    """Returns the first heading of a Markdown text; empty when it has none."""
+    return next((block.heading_path[0] for block in find_blocks(text, TextFormat.MARKDOWN) if block.heading_path), "")
+
+
+def _front_title(text: str) -> str:
+    front = _FRONT_MATTER.match(text)
+    found = _TITLE.search(front[1]) if front else None
+    return found[1].strip().strip("\"'").strip() if found else ""

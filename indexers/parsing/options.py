@@ -1,0 +1,80 @@
+"""The bounds of parsing, and the canonical form of what comes out of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from indexers.documents import MAX_TEXT_CHARACTERS
+from indexers.errors import ParseFailed
+
+_MIB = 1024 * 1024
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class ParseOptions:
+    """How large a file may be; files of rows are streamed, so that only a row is bounded."""
+
+    max_file_bytes: int = 50 * _MIB
+    max_row_bytes: int = 50 * _MIB
+    max_text_characters: int = MAX_TEXT_CHARACTERS
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to read and the names it goes by."""
+
+    path: Path
+    name: str  # relative to the root, with slashes; the id of its document
+    uri: str
+
+    @property
+    def stem(self) -> str:
+        """The title of last resort."""
+        return self.path.stem.replace("_", " ").replace("-", " ").strip() or self.path.name
+
+
+def read_bounded(file: SourceFile, options: ParseOptions) -> bytes:
+    """Reads a whole file.
+
+    Raises:
+        ParseFailed: it is larger than allowed.
+    """
+    with file.path.open("rb") as opened:
+        content = opened.read(options.max_file_bytes + 1)
+    if len(content) > options.max_file_bytes:
+        raise ParseFailed(file.name, f"is larger than {options.max_file_bytes} bytes; split it or raise the limit")
+    return content
+
+
+def clean(text: str, keep_pages: bool = False) -> tuple[str, tuple[str, ...]]:
+    """Returns the text with line feeds for all line ends, without what cannot be stored, and a warning for that.
+
+    Form feeds separate pages; where a format has none they become line feeds.
+    """
+    warnings: list[str] = []
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not keep_pages:
+        text = text.replace("\f", "\n")
+    if nulls := text.count("\x00"):
+        text = text.replace("\x00", "")
+        warnings.append(f"{nulls} NUL characters were removed")
+    text, lone = _SURROGATES.subn("\ufffd", text)
+    if lone:
+        warnings.append(f"{lone} lone surrogates were replaced by U+FFFD")
+    return text, tuple(warnings)
+
+
+def require_text(text: str, name: str, options: ParseOptions) -> str:
+    """Returns the text when there is some, and not too much of it.
+
+    Raises:
+        ParseFailed: says which.
+    """
+    if not text or text.isspace():
+        raise ParseFailed(name, "holds no text")
+    if len(text) > options.max_text_characters:
+        raise ParseFailed(name, f"gives more than {options.max_text_characters} characters of text; split it")
+    return text

@@ -1,0 +1,91 @@
+"""PDF to plain text, page by page, through PDFium.
+
+PDFium is chosen for what it reads: broken files that browsers open, and every standard encryption without another
+library. It is native code that is not thread-safe, so one file is read at a time. Pages that hold no text are named,
+since a scan that is indexed as nothing looks like a success.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable
+
+import pypdfium2  # type: ignore[import-untyped]
+
+from indexers.errors import ParseFailed
+from indexers.parsing.options import ParseOptions, SourceFile, clean, read_bounded, require_text
+from indexers.parsing.parsed import ParsedDocument
+from indexers.types import Document
+
+_ONE_AT_A_TIME = threading.Lock()
+
+# FPDF_GetLastError, as fpdfview.h of PDFium numbers it.
+_REASONS = {
+    3: "is damaged or cut off: no PDF reader could open it; get the file again",
+    4: "is encrypted: it asks for a password; remove the protection first",
+    5: "is encrypted by a method that is not supported; remove the protection first",
+}
+_HYPHEN = re.compile("[\ufffe\x02]\\s*")  # how PDFium marks a word that was divided at the end of a line
+
+
+def parse_pdf(file: SourceFile, options: ParseOptions) -> ParsedDocument:
+    """Reads a PDF file; form feeds separate its pages.
+
+    Raises:
+        ParseFailed: too large, damaged, encrypted, or without any text.
+    """
+    content = read_bounded(file, options)
+    title, pages = _read(file, content, options)
+    empty = [number for number, page in enumerate(pages, 1) if not page.strip()]
+    if len(empty) == len(pages):
+        raise ParseFailed(file.name, f"has no text on any of its {len(pages)} pages; run text recognition (OCR) first")
+    text, warnings = clean("\f".join(pages), keep_pages=True)
+    require_text(text, file.name, options)
+    if empty:
+        warnings += (f"pages {page_ranges(empty)} have no text ({len(empty)} of {len(pages)})",)
+    return ParsedDocument(Document(file.name, title or file.stem, text, source_uri=file.uri), warnings)
+
+
+def page_ranges(numbers: Iterable[int]) -> str:
+    """Writes increasing page numbers as people do: 3-8, 11."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1] = [ranges[-1][0], number]
+        else:
+            ranges.append([number])
+    return ", ".join("-".join(map(str, span)) for span in ranges)
+
+
+def _read(file: SourceFile, content: bytes, options: ParseOptions) -> tuple[str, list[str]]:
+    """Returns the title and the text of each page."""
+    with _ONE_AT_A_TIME:
+        try:
+            pdf = pypdfium2.PdfDocument(content)
+        except pypdfium2.PdfiumError as error:
+            raise ParseFailed(file.name, _REASONS.get(error.err_code, "cannot be opened as a PDF")) from error
+        try:
+            title = " ".join(str(pdf.get_metadata_dict().get("Title") or "").split())
+            return title, _pages(file, pdf, options)
+        except pypdfium2.PdfiumError as error:
+            raise ParseFailed(file.name, "is damaged: a page cannot be read; get the file again") from error
+        finally:
+            pdf.close()
+
+
+def _pages(file: SourceFile, pdf: pypdfium2.PdfDocument, options: ParseOptions) -> list[str]:
+    pages: list[str] = []
+    characters = 0
+    for number in range(len(pdf)):
+        page = pdf[number]
+        layer = page.get_textpage()
+        text = str(layer.get_text_range())
+        layer.close()
+        page.close()
+        text = _HYPHEN.sub("", text).replace("\f", "\n")
+        pages.append("\n".join(line.rstrip() for line in text.splitlines()))
+        characters += len(text)
+        if characters > options.max_text_characters:
+            raise ParseFailed(file.name, f"gives more than {options.max_text_characters} characters; split it")
+    return pages
