@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +15,19 @@ from retrieval.cli.output import note, print_json, show
 from retrieval.cli.session import Session, with_session
 
 if TYPE_CHECKING:
+    from indexers.parsing.parsed import ParsedDocument
     from indexers.reports import IndexReport
     from retrieval.settings import Settings
 
-_FOLDER = Path(".cache/headrace-demo")  # kept, so that the second run has nothing to embed
-_COLLECTION = "python"
-_TENANT = "default"
-_TOP_K = 8
-_QUESTIONS = (
+COLLECTION = "python"
+QUESTIONS = (
     "How are default parameter values evaluated?",
     "What does the nonlocal statement do?",
     "How can I run a shell command and capture its output?",
 )
+_FOLDER = Path(".cache/headrace-demo")  # kept, so that the second run has nothing to embed
+_TENANT = "default"
+_TOP_K = 8
 
 
 @with_session("data", "json")
@@ -33,27 +35,37 @@ def demo(session: Session) -> None:
     """Index Python's own documentation, start a server, and ask it three questions."""
     import asyncio
 
-    result = asyncio.run(_demo(session))
+    from indexers.demo_corpus import demo_documents
+
+    folder = (session.data or _FOLDER).resolve()
+    note("reading Python's language reference and the docstrings of its standard library")
+    documents = list(demo_documents())
+    result = asyncio.run(run_demo(folder, documents, session.surroundings.environ, streamed=not session.json))
     if session.json:
         print_json(result)
 
 
-async def _demo(session: Session) -> dict[str, Any]:
+async def run_demo(
+    folder: Path, documents: Sequence[ParsedDocument], environ: Mapping[str, str], *, streamed: bool
+) -> dict[str, Any]:
+    """Indexes the documents that have changed, serves them from a child process, asks, and returns all that came of it.
+
+    Raises:
+        WorkFailed: the server does not start, or an answer is not whole.
+    """
     from retrieval.settings.load import PREFIX, load_settings
 
     begun = time.perf_counter()
-    folder = (session.data or _FOLDER).resolve()
     config = _own_config(folder)
-    environ = {name: value for name, value in session.surroundings.environ.items() if not name.startswith(PREFIX)}
-    note("reading Python's language reference and the docstrings of its standard library")
-    report = await _index(load_settings(config, environ, {"data.folder": str(folder)}).settings)
+    plain_environ = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
+    report = await _index(load_settings(config, {}, {"data.folder": str(folder)}).settings, documents)
     counts = report.counts
     note(f"{counts.written:,} documents indexed, {counts.unchanged:,} unchanged; starting the server")
-    async with child_server(config, folder, environ) as address:
-        answers = await _ask_all(address, streamed=not session.json)
+    async with child_server(config, folder, plain_environ) as address:
+        answers = await _ask_all(address, streamed=streamed)
     seconds = time.perf_counter() - begun
     note(f"done in {seconds:.1f} s; go on with `headrace serve --data {folder}`")
-    return {"collection": _COLLECTION, **asdict(counts), "answers": answers, "seconds": round(seconds, 3)}
+    return {"collection": COLLECTION, **asdict(counts), "answers": answers, "seconds": round(seconds, 3)}
 
 
 def _own_config(folder: Path) -> Path:
@@ -64,16 +76,12 @@ def _own_config(folder: Path) -> Path:
     return config
 
 
-async def _index(settings: Settings) -> IndexReport:
-    from indexers.demo_corpus import demo_documents
-
-    from retrieval.cli.index_files import IndexJob
+async def _index(settings: Settings, documents: Sequence[ParsedDocument]) -> IndexReport:
+    from retrieval.cli.index_job import IndexJob
     from retrieval.cli.index_local import index_local
 
-    documents = list(demo_documents())
-    sizes = [len(document.document.text) for document in documents]
-    with index_progress(sum(sizes)) as progress:
-        job = IndexJob(_COLLECTION, {"kind": "keyword"}, documents, ())
+    with index_progress(len(documents)) as progress:
+        job = IndexJob(COLLECTION, {}, documents, ())
         return await index_local(settings, _TENANT, job, progress)
 
 
@@ -84,10 +92,10 @@ async def _ask_all(address: str, *, streamed: bool) -> list[dict[str, Any]]:
 
     answers = []
     async with Client(address) as client:
-        for number, question in enumerate(_QUESTIONS, 1):
+        for number, question in enumerate(QUESTIONS, 1):
             if streamed:
                 show(f"\n{number}. {question}\n")
-            request = GenerateRequest(retrieve=retrieve_request(_COLLECTION, question, top_k=_TOP_K))
+            request = GenerateRequest(retrieve=retrieve_request(COLLECTION, question, top_k=_TOP_K))
             answers.append(await answer(client, request, streamed=streamed))
             if streamed:
                 show(*answer_parts(answers[-1]))

@@ -19,7 +19,7 @@ from retrieval.cli.session import CLIENT, Session, with_session
 
 if TYPE_CHECKING:
     from indexers.reports import IndexReport
-    from retrieval.cli.index_files import IndexJob
+    from retrieval.cli.index_job import IndexJob
 
 
 @with_session(*CLIENT)
@@ -44,7 +44,8 @@ def index(
     """
     import asyncio
 
-    from retrieval.cli.index_files import IndexJob, find_files, read_files
+    from retrieval.cli.index_files import find_files, read_files
+    from retrieval.cli.index_job import IndexJob
 
     found = find_files(paths)
     fields, given = declared_fields(create_field or []), _metadata(metadata or [])

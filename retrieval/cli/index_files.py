@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,16 +12,6 @@ from indexers.parsing.dispatch import parse_file
 from indexers.parsing.options import SourceFile
 from indexers.parsing.parsed import ParsedDocument, ParseFailure, SourceItem
 from indexers.types import Metadata
-
-
-@dataclass(frozen=True, slots=True)
-class IndexJob:
-    """What is to be written where."""
-
-    collection: str
-    fields: Mapping[str, str]  # to declare, name to type
-    items: Iterable[SourceItem]
-    roots: tuple[str, ...]  # documents under these that do not come by are removed; empty removes none
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from indexers.index import Catalog, Index
     from indexers.reports import IndexReport, Progress
-    from retrieval.cli.index_files import IndexJob
+    from retrieval.cli.index_job import IndexJob
     from retrieval.settings import Settings
 
 

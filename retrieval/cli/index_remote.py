@@ -21,7 +21,7 @@ from retrieval.server.convert.documents import document_to_pb
 if TYPE_CHECKING:
     from headrace.v1.index_pb2 import Document, UpsertResult
 
-    from retrieval.cli.index_files import IndexJob
+    from retrieval.cli.index_job import IndexJob
 
 
 async def index_remote(client: Client, job: IndexJob, progress: Progress | None) -> IndexReport:

@@ -1,0 +1,187 @@
+"""The command line against a real server in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from indexers.parsing.parsed import ParsedDocument
+from indexers.types import Document
+from retrieval.cli.child import child_server
+from retrieval.cli.demo import QUESTIONS, run_demo
+from retrieval.cli.exits import WorkFailed
+from retrieval.cli.main import execute
+
+ROOT = Path(__file__).parents[2]
+ENVIRON = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'proto'}"}
+TEXTS = {
+    "dam.md": "# Dams\n\nA dam holds back a river. The spillway lets surplus water pass safely.\n",
+    "turbine.md": "# Turbines\n\nA turbine turns the energy of falling water into rotation.\n",
+    "notes/fish.txt": "Fish ladders let salmon climb past a weir to their spawning grounds.\n",
+}
+
+
+def run(capsys, *arguments, environ=None):
+    """Runs a command and returns its exit code, what it printed, and what it said on standard error."""
+    code = execute(arguments, environ or {})
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """A folder of small files."""
+    folder = tmp_path / "texts"
+    for name, text in TEXTS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The data folder of a running server."""
+    folder = tmp_path_factory.mktemp("served")
+    config = folder / "headrace.toml"
+    config.write_text("[retrieval]\ntop_k = 5\n", encoding="utf-8")
+    command = [sys.executable, "-m", "retrieval.cli.main", "serve", "--port", "0"]
+    options = ["--config", str(config), "--data", str(folder)]
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, env=ENVIRON, text=True) as process:
+        assert process.stderr is not None
+        serving = next((line for line in process.stderr if '"serving"' in line), "")
+        assert serving, "the server did not begin to serve"
+        yield folder
+        process.terminate()
+        process.stderr.read()
+        assert process.wait() == 0
+
+
+def test_index_by_itself_then_only_what_changed(capsys, texts, tmp_path):
+    """Without a server the data folder is opened here; a second run embeds nothing, pruning removes what is gone."""
+    command = ("index", str(texts), "-c", "notes", "--data", str(tmp_path / "data"), "--json")
+    code, out, _ = run(capsys, *command, "--create-field", "river:keyword", "--metadata", "river=Inn")
+    first = json.loads(out)
+    assert (code, first["written"], first["failed"]) == (0, 3, 0)
+    assert first["epoch"]["generation"] == 1
+    (texts / "dam.md").unlink()
+    code, out, _ = run(capsys, *command, "--metadata", "river=Inn", "--prune")
+    second = json.loads(out)
+    assert (code, second["written"], second["unchanged"], second["removed"]) == (0, 0, 2, 1)
+
+
+def test_index_goes_on_past_a_bad_file(capsys, texts, tmp_path):
+    """A broken file, a missing path and a file of another kind are named; the rest is indexed, the exit code is 1."""
+    (texts / "broken.pdf").write_bytes(b"%PDF-1.7 nothing else")
+    (texts / "picture.png").write_bytes(b"\x89PNG")
+    data = str(tmp_path / "data")
+    code, out, err = run(capsys, "index", str(texts), str(tmp_path / "missing"), "-c", "notes", "--data", data)
+    assert code == 1
+    assert "broken.pdf" in out
+    assert "missing" in out
+    assert "picture.png" in out
+    assert "could not be indexed" in err
+
+
+def test_path_from_files_to_an_answer(capsys, served, texts):
+    """Through the server: files are indexed, listed, counted, found, and answer a question with cited sources."""
+    at = ("--data", str(served))
+    options = ("--create-field", "year:integer", "--metadata", "year=1958", "--json")
+    code, out, _ = run(capsys, "index", str(texts), "-c", "water", *options, *at)
+    assert (code, json.loads(out)["written"]) == (0, 3)
+    code, out, _ = run(capsys, "index", str(texts), "-c", "water", *options, *at)
+    assert (code, json.loads(out)["unchanged"]) == (0, 3)
+
+    code, out, _ = run(capsys, "ask", "What lets salmon past a weir?", "-c", "water", *at, "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert "Fish ladders" in answer["answer"]
+    assert answer["sources"][answer["citations"][0]["number"] - 1]["document_id"] == "notes/fish.txt"
+    assert sum(stage["wall_ns"] for stage in answer["ledger"]["stages"]) == answer["ledger"]["total_ns"]
+
+    code, out, _ = run(capsys, "ask", "What lets salmon past a weir?", "-c", "water", *at)
+    assert code == 0
+    assert out.startswith("Fish ladders")
+    assert "cited" in out
+    assert "embed" in out
+
+    code, out, _ = run(capsys, "retrieve", "energy of water", "-c", "water", "--where", "year >= 1950", *at, "--json")
+    assert code == 0
+    assert json.loads(out)["hits"][0]["metadata"] == {"year": 1958}
+    assert run(capsys, "retrieve", "energy of water", "-c", "water", *at)[0] == 0
+
+
+def test_documents_are_looked_after(capsys, served, texts):
+    """Documents are listed page by page, shown, counted, and deleted by id and by filter."""
+    at = ("-c", "archive", "--data", str(served))
+    assert run(capsys, "index", str(texts), *at, "--create-field", "year:integer", "--metadata", "year=1958")[0] == 0
+    page = json.loads(run(capsys, "documents", "list", *at, "--limit", "2", "--json")[1])
+    rest = json.loads(run(capsys, "documents", "list", *at, "--page-token", page["next_page_token"], "--json")[1])
+    assert [one["id"] for one in page["documents"] + rest["documents"]] == sorted(TEXTS)
+    assert "salmon" in run(capsys, "documents", "show", "notes/fish.txt", *at)[1]
+    assert json.loads(run(capsys, "documents", "count", *at, "--where", "year < 1950", "--json")[1])["documents"] == 0
+    assert run(capsys, "documents", "delete", "dam.md", *at)[0] == 0
+    code, _, err = run(capsys, "documents", "delete", "dam.md", *at)
+    assert code == 1
+    assert "not in 'archive'" in err
+    assert json.loads(run(capsys, "documents", "delete", *at, "--where", "year = 1958", "--json")[1])["deleted"] == 2
+
+
+def test_collections_are_looked_after(capsys, served):
+    """A collection is created, changed, shown, listed, built and deleted."""
+    at = ("--data", str(served))
+    assert run(capsys, "collections", "create", "rivers", "--field", "name:keyword", *at)[0] == 0
+    assert run(capsys, "collections", "create", "rivers", *at)[0] == 1
+    code, out, _ = run(capsys, "collections", "update", "rivers", "--field", "length:float", *at, "--json")
+    assert (code, json.loads(out)["fields"]) == (0, {"length": "float", "name": "keyword"})
+    assert "rivers" in run(capsys, "collections", "list", *at)[1]
+    assert "length:float" in run(capsys, "collections", "show", "rivers", *at)[1]
+    assert run(capsys, "collections", "build", "rivers", *at)[0] == 0
+    assert run(capsys, "collections", "delete", "rivers", "--yes", *at)[0] == 0
+    code, _, err = run(capsys, "collections", "show", "rivers", *at)
+    assert code == 1
+    assert err.startswith("headrace: ")
+    assert "NOT_FOUND" in err
+
+
+def test_server_is_looked_at_and_reloaded(capsys, served):
+    """Info and health answer, a reload says what has changed, and a bad file is refused while the old settings stay."""
+    at = ("--data", str(served))
+    assert json.loads(run(capsys, "info", *at, "--json")[1])["models"][0]["role"] == "dense"
+    assert "bundled:minilm-l6" in run(capsys, "info", *at)[1]
+    assert json.loads(run(capsys, "health", *at, "--json")[1])["status"] == "serving"
+    config = served / "headrace.toml"
+    config.write_text("[retrieval]\ntop_k = 6\n", encoding="utf-8")
+    changed = json.loads(run(capsys, "config", "reload", *at, "--json")[1])["changed"]
+    assert [(one["path"], one["value"]) for one in changed] == [("retrieval.top_k", "6")]
+    assert "nothing has changed" in run(capsys, "config", "reload", *at)[1]
+    config.write_text("[retrieval]\ntop_q = 6\n", encoding="utf-8")
+    code, _, err = run(capsys, "config", "reload", *at)
+    assert code != 0
+    assert "top_q" in err
+
+
+async def test_demo_answers_its_questions(tmp_path, capsys):
+    """The demo indexes what it is given, asks a server of its own over gRPC, streams answers and shows the stages."""
+    texts = ("Default parameter values are evaluated when the function is defined.", "A shell command prints output.")
+    documents = [ParsedDocument(Document(f"topic/{n}", f"topic {n}", text)) for n, text in enumerate(texts)]
+    environ = {**ENVIRON, "HEADRACE_SERVER__HOST": "no such host"}
+    result = await run_demo(tmp_path, documents, environ, streamed=True)
+    out = capsys.readouterr().out
+    assert [answer["question"] for answer in result["answers"]] == list(QUESTIONS)
+    assert "Default parameter values are evaluated when the function is defined. [1]" in out
+    assert "generate" in out
+    assert not (tmp_path / "server.json").exists()
+
+
+async def test_child_server_that_cannot_start_shows_its_log(tmp_path):
+    """When the server of the demo does not start, the error holds the end of its log."""
+    config = tmp_path / "headrace.toml"
+    config.write_text("[retrieval]\ntop_q = 6\n", encoding="utf-8")
+    with pytest.raises(WorkFailed, match="top_q"):
+        async with child_server(config, tmp_path, ENVIRON):
+            pytest.fail("it must not serve")
