@@ -22,9 +22,9 @@ from retrieval.types import Citation
 
 WORD_WEIGHT = 0.5
 MEANING_WEIGHT = 0.5
-RANK_WEIGHT = 0.1
+RANK_WEIGHT = 0.05
 HEADING_WEIGHT = 0.15
-FRAGMENT_WEIGHT = 0.8
+FRAGMENT_WEIGHT = 0.75
 
 _LEAST_WORDS = 3
 _LONGEST = 700  # code points; what is longer is a list or a table that lost its shape

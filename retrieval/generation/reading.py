@@ -12,10 +12,10 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _PROMPT_LINE = re.compile(r"\s*(?:>>>|\.\.\. |\$ |[A-Za-z]:\\|.*::=)")
 _RULE_LINE = re.compile(r"^[ \t]*[-=~^*+#_|:.\s]{3,}$", re.MULTILINE)
-_DIRECTIVE = re.compile(r"\s*(?:\.\. [\w:-]+|:[\w-]+:\s)")
+_DIRECTIVE = re.compile(r"\s*(?:\.\. [\w:-]+|:[\w* -]+:\s)")
 _MARKER = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:(?:[-*+•‣]|\(?[0-9a-zA-Z]{1,3}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?")
 _QUOTE_MARK = re.compile(r"\n[ \t]*>[ \t]?")
-_ENDS_SENTENCE = re.compile("[.!?:\u2026\u3002\uff01\uff1f\uff61][\"'\u201d\u2019\u00bb)\\]*_`]*$")
+_ENDS_SENTENCE = re.compile("[.!?\u2026\u3002\uff01\uff1f\uff61][\"'\u201d\u2019\u00bb)\\]*_`]*$")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 _CODE_SPAN = re.compile(r"(`[^`\n]+`)")
@@ -24,10 +24,12 @@ _RST_ROLE = re.compile(r":[\w:+-]+:`~?([^`<]+?)(?:\s*<[^`>]+>)?`")
 _DOUBLE_TICKS = re.compile(r"``([^`\n](?:[^`\n]|`(?!`))*)``")
 _IMAGE = re.compile(r"!\[[^\]]*\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
 _LINK = re.compile(r"\[([^\[\]]+)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
-_BOLD = re.compile(r"(?<![\w*])\*\*(?=\S)([^*]+?)(?<=\S)\*\*(?![\w*])|(?<![\w_])__(?=\S)([^_]+?)(?<=\S)__(?![\w_])")
+# Underscores are left alone: `__init__` is a name far more often than a bold "init".
+_BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*]+?)(?<=\S)\*\*(?![\w*])")
 _EMPHASIS = re.compile(r"(?<![\w*\\])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
-_SUBSCRIPT = re.compile(r"[A-Za-z_][\w.]*(?:\[ *\d+(?: *[,;] *\d+)* *\])+(?=[\w\[(.]|\s|$|[^\w\s])")
-_FOOTNOTE = re.compile(r" ?\[(?: *\d+(?: *[,;] *\d+)* *|#[\w-]*)\]_?")
+_NUMBERS = r"\[ *[0-9]+(?: *[,;] *[0-9]+)* *\]"
+_SUBSCRIPT = re.compile(rf"[^\W\d][\w.]*(?<!\.)(?:{_NUMBERS})+")
+_FOOTNOTE = re.compile(rf"({_SUBSCRIPT.pattern})|\ ?(?:{_NUMBERS}|\[\#[\w-]*\])_?")
 
 
 def sentence_text(raw: str) -> str:
@@ -37,12 +39,12 @@ def sentence_text(raw: str) -> str:
     if raw.lstrip().startswith("|") or raw.count(" | ") > 1:
         return ""
     text = _MARKER.sub("", _QUOTE_MARK.sub("\n", _without_underlined_heading(raw)), count=1)
-    text = " ".join(_unmarked(text).split())
+    text = " ".join(_unmarked(" ".join(text.split())).split())
     return text if _reads_as_prose(text) else ""
 
 
 def is_whole(text: str) -> bool:
-    """Tells whether the text begins and ends as sentences do; what does not is often a heading, an item or a rest."""
+    """Tells whether the text begins and ends as sentences do; what does not is a heading, an item or a beginning."""
     return _ENDS_SENTENCE.search(text) is not None and not text[:1].islower()
 
 
@@ -55,7 +57,7 @@ def _without_underlined_heading(raw: str) -> str:
 def _unmarked(text: str) -> str:
     text = _RST_ROLE.sub(r"`\1`", _RST_LINK.sub(r"\1", text))
     text = _DOUBLE_TICKS.sub(r"`\1`", text)
-    if text.count("`") % 2:
+    if text.count("`") % 2 or "``" in text:
         # A backtick without its partner would make code of everything after it.
         text = text.replace("`", "")
     parts = _CODE_SPAN.split(text)
@@ -64,13 +66,19 @@ def _unmarked(text: str) -> str:
 
 def _plain(text: str) -> str:
     text = _LINK.sub(r"\1", _IMAGE.sub("", text))
-    text = _BOLD.sub(lambda found: found[1] or found[2], text)
+    text = _BOLD.sub(r"\1", text)
     text = _EMPHASIS.sub(r"\1", text)
-    text = _FOOTNOTE.sub("", _SUBSCRIPT.sub(lambda found: f"`{found[0]}`", text)) if "[" in text else text
+    text = _SUBSCRIPT.sub(r"`\g<0>`", _without_footnotes(text))
     return text.replace("::", ":") if text.rstrip().endswith("::") else text
 
 
+def _without_footnotes(text: str) -> str:
+    """Takes footnote marks out until none is left: taking one out can close the gap in another."""
+    while (shorter := _FOOTNOTE.sub(lambda found: found[1] or "", text)) != text:
+        text = shorter
+    return text
+
+
 def _reads_as_prose(text: str) -> bool:
-    visible = [char for char in text if not char.isspace()]
-    letters = sum(char.isalnum() for char in visible)
-    return bool(_WORD.search(text)) and letters >= 0.7 * len(visible)
+    letters = sum(map(str.isalnum, text))
+    return bool(_WORD.search(text)) and letters >= 0.7 * (len(text) - text.count(" "))

@@ -49,6 +49,8 @@ class Cut:
     """Closes the connection without ending the body."""
 
 
+_STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
 Step: TypeAlias = Send | Wait | Status | Reset | Cut
 Script: TypeAlias = Sequence[Step]
 
@@ -175,9 +177,7 @@ async def _play(script: Script, writer: asyncio.StreamWriter, exchange: Exchange
             return False
         elif isinstance(step, Send):
             if not started:
-                writer.write(
-                    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-                )
+                writer.write(_STREAM_HEAD)
                 started = True
             await _send(step, writer)
     writer.write(b"0\r\n\r\n")

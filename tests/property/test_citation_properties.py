@@ -11,12 +11,8 @@ from indexers.types import Passage
 from retrieval.citations import CitationParser
 from retrieval.types import AnswerCitation, Citation
 
-PIECES = st.lists(
-    st.sampled_from(
-        ["[", "]", "1", "2", "9", ",", " ", ";", "`", "```", "\n", "a", "word", ".", "[1]", "[9]", "é", "漢"]
-    ),
-    max_size=40,
-)
+ALPHABET = ["[", "]", "1", "2", "9", ",", " ", ";", "`", "```", "\n", "a", "word", ".", "[1]", "[9]", "é", "漢"]
+PIECES = st.lists(st.sampled_from(ALPHABET), max_size=40)
 KNOWN = [
     Citation(number, Passage(f"c{number}", f"d{number}", "", (), "x", 0, 1, 0, 0, {}), (f"c{number}",))
     for number in (1, 2)

@@ -9,24 +9,7 @@ from retrieval.assembly import assemble
 from retrieval.types import Context, Dropped, DropReason, Hit, ScoreParts
 from tests.fakes.counters import SurchargeCounter, WordCounter
 
-WORDS = [
-    "alpha",
-    "bravo",
-    "charlie",
-    "delta",
-    "echo",
-    "foxtrot",
-    "golf",
-    "hotel",
-    "india",
-    "juliet",
-    "kilo",
-    "lima",
-    "mike",
-    "november",
-    "oscar",
-    "papa",
-]
+WORDS = ("alpha bravo charlie delta echo foxtrot golf hotel india juliet kilo lima mike november oscar papa").split()  # noqa: SIM905
 
 
 def passage(chunk_id: str, text: str, document_id: str = "", start: int = 0, **changes: object) -> Passage:
@@ -87,10 +70,10 @@ def test_min_score_is_inclusive() -> None:
         (" ".join(WORDS), True),
         (" ".join(WORDS).upper() + "!", True),
         (" ".join(WORDS[:10]), True),
-        (" ".join(WORDS[:12] + ["zulu"]), True),  # 8 of 9 grams
-        (" ".join(WORDS[:12] + ["x", "y", "z"]), False),  # 8 of 11
+        (" ".join([*WORDS[:12], "zulu"]), True),  # 8 of 9 grams
+        (" ".join([*WORDS[:12], "x", "y", "z"]), False),  # 8 of 11
         (" ".join(reversed(WORDS)), False),
-        ("alpha bravo charlie", False),  # too short for 5-grams, and equal to nothing
+        ("aword bword cword", False),  # too short for 5-grams, and equal to nothing
     ],
 )
 def test_near_duplicates_of_a_better_passage_are_dropped(text: str, is_duplicate: bool) -> None:

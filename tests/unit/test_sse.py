@@ -32,7 +32,7 @@ def decode(data: bytes, size: int = 0) -> list[ServerEvent]:
     ],
 )
 def test_decoder_reads_every_variant_at_every_cut(text: str, events: list[tuple[str, str]], size: int) -> None:
-    """GEN-07: line ends, byte order mark, missing space, several data lines, comments and dataless events are all read."""
+    """GEN-07: line ends, byte order mark, missing space, several data lines, comments, events without data."""
     assert [(event.name, event.data) for event in decode(text.encode(), size)] == events
 
 
@@ -45,6 +45,6 @@ def test_bytes_that_are_no_text_are_an_error() -> None:
 def test_a_line_without_end_is_refused() -> None:
     """A stream that never ends its line does not fill the memory."""
     decoder = EventDecoder()
+    assert list(decoder.feed(b"x" * 1_000_000)) == []
     with pytest.raises(LineTooLong):
-        for _ in range(20):
-            list(decoder.feed(b"x" * 100_000))
+        list(decoder.feed(b"x" * 100_000))
