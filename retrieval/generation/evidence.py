@@ -27,7 +27,6 @@ HEADING_WEIGHT = 0.15
 FRAGMENT_WEIGHT = 0.75
 
 _LEAST_WORDS = 3
-_LONGEST = 700  # code points; what is longer is a list or a table that lost its shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def collect_sentences(citations: Sequence[Citation]) -> Iterator[list[Sentence]]
         texts = [sentence_text(passage.text[start:end]) for start, end in sentence_spans(passage.text)]
         found: list[Sentence] = []
         for text in texts:
-            if not 0 < len(text) <= _LONGEST:
+            if not text:
                 continue
             terms = count_terms(text)
             if terms.length < (_LEAST_WORDS if is_whole(text) else 2 * _LEAST_WORDS):

@@ -48,6 +48,8 @@ class OpenAIBackend:
         # Taken from the environment otherwise, and sent to whatever server this is.
         self._client.organization = None
         self._client.project = None
+        # The client imports most of itself when this is first asked for, which would hold up the first request.
+        self._completions = self._client.chat.completions.with_streaming_response
 
     @property
     def name(self) -> str:
@@ -138,7 +140,7 @@ class OpenAIBackend:
             {"role": "system", "content": system.content},
             {"role": "user", "content": user.content},
         ]
-        return self._client.chat.completions.with_streaming_response.create(
+        return self._completions.create(
             model=self.model,
             messages=messages,
             max_tokens=params.max_output_tokens,

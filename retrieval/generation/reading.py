@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+_LONGEST = 1000  # code points; what is longer is a list or a table that lost its shape
+
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _PROMPT_LINE = re.compile(r"\s*(?:>>>|\.\.\. |\$ |[A-Za-z]:\\|.*::=)")
@@ -33,7 +35,9 @@ _FOOTNOTE = re.compile(rf"({_SUBSCRIPT.pattern})|\ ?(?:{_NUMBERS}|\[\#[\w-]*\])_
 
 
 def sentence_text(raw: str) -> str:
-    """Returns the sentence without markup, on one line; empty when it is a heading, code, a table row or a rule."""
+    """Returns the sentence without markup, on one line; empty when it is a heading, code, a table or a rule."""
+    if len(raw) > _LONGEST:
+        return ""
     if _FENCE.match(raw) or _HEADING.match(raw) or _PROMPT_LINE.match(raw) or _DIRECTIVE.match(raw):
         return ""
     if raw.lstrip().startswith("|") or raw.count(" | ") > 1:
