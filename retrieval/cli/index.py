@@ -44,15 +44,15 @@ def index(
     """
     import asyncio
 
-    from retrieval.cli.index_files import find_files, read_files
-    from retrieval.cli.index_job import IndexJob
+    from indexers.sources import FileSource
 
-    found = find_files(paths)
-    fields, given = declared_fields(create_field or []), _metadata(metadata or [])
+    from retrieval.cli.index_job import IndexJob, Reading
+
+    source = FileSource(paths)
+    reading = Reading(source, _metadata(metadata or []))
+    job = IndexJob(collection, declared_fields(create_field or []), reading, source.roots if prune else ())
     begun = time.perf_counter()
-    with index_progress(found.total_bytes) as progress:
-        items = read_files(found, given, progress.read)
-        job = IndexJob(collection, fields, items, found.roots if prune else ())
+    with index_progress(source.total_bytes, reading.done_bytes) as progress:
         report = asyncio.run(_index(session, tenant, job, progress))
     _finish(session, report, collection, time.perf_counter() - begun)
 

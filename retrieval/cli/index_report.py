@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,12 @@ _SHOWN_PROBLEMS = 20
 
 
 class IndexProgress:
-    """A bar over the bytes of the files, with rates of chunks and tokens; the remaining time is the bytes'."""
+    """A bar over what is to be read, with rates of chunks and tokens; the remaining time follows from the bar."""
 
-    def __init__(self, progress: Progress, task: TaskID) -> None:
+    def __init__(self, progress: Progress, task: TaskID, done: Callable[[], int] | None) -> None:
         self._progress = progress
         self._task = task
+        self._done = done
 
     def advanced(self, counts: IndexCounts) -> None:
         """Takes the counts since the start of the run."""
@@ -34,21 +35,22 @@ class IndexProgress:
             rates = f"{counts.chunks / elapsed:,.0f} chunks/s"
             rates += f", {counts.tokens / elapsed:,.0f} tokens/s" if counts.tokens else ""
         documents = counts.written + counts.unchanged
-        self._progress.update(self._task, state=f"{documents:,} documents, {counts.chunks:,} chunks  {rates}")
-
-    def read(self, byte_count: int) -> None:
-        """Takes the bytes read since the start of the run."""
-        self._progress.update(self._task, completed=byte_count)
+        state = f"{documents:,} documents, {counts.chunks:,} chunks  {rates}"
+        completed = documents + counts.failed if self._done is None else self._done()
+        self._progress.update(self._task, completed=completed, state=state)
 
 
 @contextmanager
-def index_progress(total_bytes: int) -> Iterator[IndexProgress]:
-    """Shows a bar on standard error while the block runs, where a person looks; the total is the files' size."""
+def index_progress(total: int, done: Callable[[], int] | None = None) -> Iterator[IndexProgress]:
+    """Shows a bar on standard error while the block runs, where a person looks.
+
+    `done` is asked how much of the total is done; None counts documents.
+    """
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[state]}"), TimeRemainingColumn())
     with Progress(*columns, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        yield IndexProgress(progress, progress.add_task("", total=max(total_bytes, 1), state="starting"))
+        yield IndexProgress(progress, progress.add_task("", total=max(total, 1), state="starting"), done)
 
 
 def report_json(report: IndexReport, collection: str, seconds: float) -> dict[str, Any]:

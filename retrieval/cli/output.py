@@ -27,10 +27,10 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show(*parts: RenderableType) -> None:
-    """Prints what a person reads."""
+    """Prints what a person reads; brackets in a text are just brackets."""
     screen = console()
     for part in parts:
-        screen.print(part)
+        screen.print(part, markup=False)
 
 
 def note(text: str) -> None:

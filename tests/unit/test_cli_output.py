@@ -1,0 +1,120 @@
+"""How replies become plain values, and stages a waterfall."""
+
+from __future__ import annotations
+
+import json
+
+from headrace.v1 import common_pb2, index_pb2, retrieval_pb2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexers.reports import IndexCounts, IndexReport, Problem
+from indexers.types import Epoch
+from retrieval.cli.ask import answer_parts
+from retrieval.cli.index_report import report_json, show_report
+from retrieval.cli.output import show
+from retrieval.cli.plain import plain
+from retrieval.cli.retrieve import hit_table
+from retrieval.cli.waterfall import bar, remarks, waterfall
+
+
+def test_plain_keeps_every_key_and_numbers_as_numbers():
+    """A message has all its keys, integers stay numbers, enums are words, and what is absent is None."""
+    hit = retrieval_pb2.Hit(chunk_id="c", scores=retrieval_pb2.ScoreParts(dense=0.5))
+    hit.metadata["year"].integer_value = 2**53
+    hit.metadata["tags"].list_value.values.add(string_value="a")
+    hit.metadata["none"].SetInParent()
+    value = plain(hit)
+    assert value["metadata"] == {"year": 2**53, "tags": ["a"], "none": None}
+    assert value["scores"] == {"dense": 0.5, "sparse": None, "fused": None, "rerank": None}
+    assert value.keys() == {field.name for field in retrieval_pb2.Hit.DESCRIPTOR.fields}
+    json.dumps(value)
+
+
+def test_plain_writes_enums_maps_and_times():
+    """Enums lose their prefix, inside maps too; times are in ISO 8601; unknown numbers stay numbers."""
+    collection = index_pb2.Collection(fields={"year": common_pb2.FIELD_TYPE_INTEGER})
+    collection.create_time.FromJsonString("2026-01-02T03:04:05Z")
+    assert plain(collection)["fields"] == {"year": "integer"}
+    assert plain(collection)["create_time"] == "2026-01-02T03:04:05Z"
+    assert plain(index_pb2.Collection())["create_time"] is None
+    assert plain(common_pb2.StageCost(stage=99))["stage"] == "99"
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=12))
+def test_bars_stay_within_the_waterfall(walls):
+    """Whatever the stages cost, what took time has a bar, and no bar leaves the picture by more than a cell."""
+    total = max(sum(walls), 1)
+    begun = 0
+    for wall in walls:
+        drawn = bar(begun, wall, total)
+        assert len(drawn) <= 41
+        assert bool(drawn.strip()) == bool(wall)
+        begun += wall
+
+
+def test_waterfall_shows_stages_and_total(capsys):
+    """Each stage has a line with its times, and the total is there."""
+    ledger = plain(
+        common_pb2.Ledger(
+            stages=[
+                common_pb2.StageCost(stage=common_pb2.STAGE_EMBED, wall_ns=3_000_000, queue_ns=1_000_000),
+                common_pb2.StageCost(stage=common_pb2.STAGE_OTHER, wall_ns=1_000_000),
+            ],
+            total_ns=4_000_000,
+            degraded=["rerank_skipped"],
+            caches=[common_pb2.CacheUse(cache="query_embeddings", hit=True)],
+            query_truncated=True,
+            query_tokens=256,
+            first_delta_ns=2_000_000,
+        )
+    )
+    show(waterfall(ledger), *remarks(ledger))
+    out = capsys.readouterr().out
+    for said in (
+        "embed",
+        "3.00",
+        "1.00",
+        "4.00",
+        "rerank_skipped",
+        "query_embeddings: hit",
+        "256 tokens",
+        "after 2.00 ms",
+    ):
+        assert said in out
+
+
+def test_hits_show_where_they_stand(capsys):
+    """A hit shows its scores, title, headings and page; the text is shortened; markup in it is just text."""
+    hit = retrieval_pb2.Hit(
+        title="Git [bold]", heading_path=["A", "B"], page=3, score=0.25, text="[red]word[/red] " * 40
+    )
+    hit.scores.dense = 0.5
+    show(hit_table([plain(hit)]))
+    out = " ".join(capsys.readouterr().out.split())
+    for said in ("0.250", "0.500", "Git [bold]", "page 3", "[red]word[/red]", "…"):
+        assert said in out
+    show(hit_table([]))
+    assert "nothing was found" in capsys.readouterr().out
+
+
+def test_answer_without_sources_shows_its_stages(capsys):
+    """An answer from nothing still shows where the time went."""
+    show(*answer_parts({"citations": [], "sources": [], "ledger": plain(common_pb2.Ledger())}))
+    assert "total" in capsys.readouterr().out
+
+
+def test_index_summary_names_problems_up_to_a_bound(capsys):
+    """The summary counts everything and names the first problems; JSON names all that the report lists."""
+    failures = tuple(Problem(f"file-{n}", "is encrypted") for n in range(30))
+    report = IndexReport(
+        IndexCounts(written=2, failed=30, chunks=9), failures, (), (Problem("a", "note it"),), Epoch(1, 2)
+    )
+    show_report(report, "notes", 3.0)
+    out = capsys.readouterr().out
+    for said in ("notes", "9 chunks in 3.0 s (3 chunks/s)", "file-0", "and 10 more", "note it"):
+        assert said in out
+    assert "file-25" not in out
+    value = report_json(report, "notes", 3.0)
+    assert len(value["failures"]) == 30
+    assert value["epoch"] == {"generation": 1, "write_sequence": 2}
