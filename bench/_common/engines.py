@@ -10,8 +10,11 @@ from pathlib import Path
 
 from bench._common.cached_encoder import CachedEncoder
 from bench._common.vectors import VectorStore
+from encoders.dense import OnnxDenseEncoder
+from encoders.models import resolve
 from encoders.open import ScheduledDenseEncoder
 from encoders.scheduler import TokenScheduler
+from encoders.sources import ModelSource
 from encoders.types import TextKind
 from indexers.chunking import Chunker, ChunkLimits
 from rerank.cross_encoder import ScheduledCrossEncoder
@@ -65,3 +68,9 @@ async def open_reranker(settings: Settings, encoders: Encoders) -> ScheduledCros
     if reranker is None:
         raise RerankerMissing
     return reranker
+
+
+def open_bare(settings: Settings) -> OnnxDenseEncoder:
+    """Opens the same model without a scheduler, for calling it bare."""
+    dense = settings.encoders.dense
+    return OnnxDenseEncoder.open(resolve(ModelSource(dense.model, file=dense.file)))

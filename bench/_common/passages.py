@@ -16,7 +16,12 @@ from indexers.types import Document
 
 def read_passages(path: Path, limit: int) -> list[Document]:
     """Returns the first `limit` documents of a file in the layout of a BEIR corpus; `.gz` is unpacked."""
-    return [document_of(row) for row in islice(_rows(path), limit)]
+    return list(iterate_passages(path, limit))
+
+
+def iterate_passages(path: Path, limit: int) -> Iterator[Document]:
+    """Does the same without holding them all."""
+    return map(document_of, islice(_rows(path), limit))
 
 
 def read_questions(path: Path, limit: int = 0) -> list[str]:
