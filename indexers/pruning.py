@@ -23,6 +23,7 @@ class SeenSources:
     def __init__(self) -> None:
         self._ids: set[bytes] = set()
         self._kept: set[bytes] = set()
+        self._kept_folders: list[str] = []
 
     def __bool__(self) -> bool:
         return bool(self._ids)
@@ -37,12 +38,16 @@ class SeenSources:
         return len(self._ids) > before
 
     def keep(self, source_uri: str) -> None:
-        """Notes a file whose documents must stay as they are."""
-        self._kept.add(_hash(_file(source_uri)))
+        """Notes a file whose documents must stay as they are, or a folder, with a slash at its end."""
+        if source_uri.endswith("/"):
+            self._kept_folders.append(source_uri)
+        else:
+            self._kept.add(_hash(_file(source_uri)))
 
     def keeps(self, source_uri: str) -> bool:
-        """Tells whether the document's file was noted by `keep`."""
-        return _hash(_file(source_uri)) in self._kept
+        """Tells whether the document's file, or a folder that it is in, was noted by `keep`."""
+        in_folder = any(source_uri.startswith(folder) for folder in self._kept_folders)
+        return in_folder or _hash(_file(source_uri)) in self._kept
 
 
 class Listed(Protocol):

@@ -45,17 +45,19 @@ def stream_encoding(path: Path) -> tuple[str, tuple[str, ...]]:
     """Returns the encoding to stream a file with, and a warning when it is a guess. Reads the file once."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:
-        block = file.read(_BLOCK)
+        previous, block = b"", file.read(_BLOCK)
         if encoding := marked_encoding(block):
             return encoding, ()
-        while block:
+        while True:
             try:
-                decoder.decode(block)
+                decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                encoding = _guessed_encoding(block, error.start)
+                sample = previous + block
+                encoding = _guessed_encoding(sample, len(previous) + error.start)
                 return encoding, (_guess_warning(encoding),)
-            block = file.read(_BLOCK)
-    return "utf-8", ()
+            if not block:
+                return "utf-8", ()
+            previous, block = block, file.read(_BLOCK)
 
 
 def _declared(name: str) -> str:
@@ -63,8 +65,8 @@ def _declared(name: str) -> str:
     if not name:
         return ""
     try:
-        b"".decode(name)
-    except LookupError:
+        "x".encode(name)
+    except (LookupError, UnicodeError):
         return ""
     # What the web calls Latin-1 is Windows-1252 (WHATWG Encoding).
     return _FALLBACK if codecs.lookup(name).name in ("iso8859-1", "ascii") else name

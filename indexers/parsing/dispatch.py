@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from indexers.errors import ParseFailed
 from indexers.parsing.charsets import marked_encoding
@@ -11,7 +13,7 @@ from indexers.parsing.html import parse_html
 from indexers.parsing.jsonl import parse_jsonl
 from indexers.parsing.markdown import parse_markdown
 from indexers.parsing.options import ParseOptions, SourceFile
-from indexers.parsing.parsed import ParsedDocument, ParseFailure
+from indexers.parsing.parsed import ParsedDocument, ParseFailure, SkippedFile, SourceItem
 from indexers.parsing.pdf import parse_pdf
 from indexers.parsing.plain import parse_plain
 from indexers.parsing.rst import parse_rst
@@ -46,13 +48,18 @@ _MANY: dict[str, Callable[[SourceFile, ParseOptions], Iterable[ParsedDocument | 
 SUFFIXES = frozenset({*_ONE, *_MANY})
 
 
-def parse_file(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocument | ParseFailure]:
-    """Yields the documents of a file and what failed of it: at least one of them, whatever the file is."""
+def parse_file(file: SourceFile, options: ParseOptions | None = None) -> Iterator[SourceItem]:
+    """Yields the documents of a file and what failed of it: at least one item, whatever the file is.
+
+    A file whose suffix is not read, or that is no regular file, is skipped.
+    """
+    # Names that are no valid UTF-8 come from the system with surrogates, which cannot be stored or shown.
+    file = replace(file, name=file.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     found = False
     try:
-        for parsed in _parse(file, options):
+        for item in _parse(file, options or ParseOptions()):
             found = True
-            yield parsed
+            yield item
     except ParseFailed as failed:
         found = True
         yield ParseFailure(file.name, file.uri, failed.reason)
@@ -63,10 +70,12 @@ def parse_file(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocume
         yield ParseFailure(file.name, file.uri, "holds no text")
 
 
-def _parse(file: SourceFile, options: ParseOptions) -> Iterable[ParsedDocument | ParseFailure]:
+def _parse(file: SourceFile, options: ParseOptions) -> Iterable[SourceItem]:
     suffix = file.path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ParseFailed(file.name, f"has a suffix that is not read; known are {' '.join(sorted(SUFFIXES))}")
+        return [SkippedFile(file.name, f"suffix {suffix or 'none'} is not read")]
+    if not stat.S_ISREG(file.path.stat().st_mode):
+        return [SkippedFile(file.name, "is no regular file")]
     with file.path.open("rb") as opened:
         _check_first_bytes(file.name, suffix, opened.read(_SNIFFED))
     if suffix in _MANY:

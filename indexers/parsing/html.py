@@ -35,25 +35,8 @@ _UNSEEN = frozenset(
 )
 _INLINE = frozenset(
     {"a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd", "label"}
-    | {
-        "mark",
-        "q",
-        "ruby",
-        "rb",
-        "rt",
-        "rp",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strong",
-        "strike",
-        "sub",
-        "sup",
-        "time",
-        "tt",
-    }
-    | {"u", "var", "wbr", "big", "acronym", "nobr", "picture", "math"}
+    | {"mark", "q", "ruby", "rb", "rt", "rp", "s", "samp", "small", "span", "strong", "strike", "sub", "sup", "time"}
+    | {"tt", "u", "var", "wbr", "big", "acronym", "nobr", "picture", "math"}
 )
 _STRUCTURE = frozenset(
     {"table", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "ul", "ol", "dl", "blockquote", "section", "article", "form"}
@@ -177,6 +160,7 @@ class _Renderer:
             self.writer.close_item()
         elif tag in ("ul", "ol") and self._numbers:
             self._numbers.pop()
+            self.writer.close_list()
 
     def _flush(self) -> None:
         self.writer.paragraph("".join(self._inline))

@@ -71,6 +71,10 @@ class MarkdownWriter:
             self._indents.pop()
         self._mark = None
 
+    def close_list(self) -> None:
+        """Ends a list, so that another one right after it stands apart."""
+        self._in_item = bool(self._indents)
+
     def _block(self, content: str) -> None:
         indent = "".join(self._indents)
         lines = [f"{indent}{line}" if line else "" for line in content.split("\n")]

@@ -24,17 +24,8 @@ _INSTRUCTIONS = frozenset(
 )
 # The argument of these is text; that of others is a signature, an option, a name.
 _TEXT_ARGUMENTS = frozenset(
-    {
-        "versionadded",
-        "versionchanged",
-        "versionremoved",
-        "deprecated",
-        "deprecated-removed",
-        "seealso",
-        "todo",
-        "centered",
-    }
-    | {"soft-deprecated", "impl-detail", "tab-item", "dropdown", "details", "card"}
+    {"versionadded", "versionchanged", "versionremoved", "deprecated", "deprecated-removed", "seealso", "todo"}
+    | {"centered", "soft-deprecated", "impl-detail", "tab-item", "dropdown", "details", "card"}
 )
 _UNSEEN = (nodes.comment, nodes.target, nodes.substitution_definition, nodes.pending, nodes.raw, nodes.image)
 
@@ -103,6 +94,7 @@ class RstWriter:
             if isinstance(item, nodes.Element):
                 self._children(item)
             self.markdown.close_item()
+        self.markdown.close_list()
 
     def _table(self, node: nodes.Element) -> None:
         for title in node.findall(nodes.title):

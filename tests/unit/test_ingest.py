@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from encoders.errors import SchedulerFull
-from encoders.types import WorkClass
+from encoders.types import Outcome, TextKind, WorkClass
 from indexers.chunking import Chunker, ChunkLimits
 from indexers.errors import IndexUnavailable, InvalidDocument, TypeMismatch
 from indexers.index import Index
@@ -140,9 +141,28 @@ async def test_run_reports_everything_that_came_by() -> None:
     assert (report.counts.written, report.counts.failed, report.counts.skipped, report.counts.chunks) == (3, 4, 1, 3)
 
 
+class _Overlapping(HashEncoder):
+    """Ends its first call only when a second one is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = asyncio.Event()
+        self._calls = 0
+
+    async def encode(
+        self, texts: Sequence[str], kind: TextKind, work_class: WorkClass, deadline_ns: int | None
+    ) -> list[Outcome[NDArray[np.float32]]]:
+        self._calls += 1
+        if self._calls == 2:
+            self._second.set()
+        encoding = asyncio.create_task(super().encode(texts, kind, work_class, deadline_ns))
+        await asyncio.wait_for(self._second.wait(), 10)
+        return await encoding
+
+
 async def test_run_writes_in_order_with_bounded_work_in_flight() -> None:
     """Batches are encoded side by side, written in the order of their coming, and reported as they are written."""
-    index, encoder = MemoryIndex(), HashEncoder()
+    index, encoder = MemoryIndex(), _Overlapping()
 
     class Heard:
         counts: list[IndexCounts] = []  # noqa: RUF012
@@ -155,7 +175,7 @@ async def test_run_writes_in_order_with_bounded_work_in_flight() -> None:
     assert [name for batch in index.upserts for name in batch] == names
     assert report.counts.written == 1000
     assert report.counts.tokens == sum(PieceCounter().count(text) + 2 for text in encoder.texts)
-    assert 64 < encoder.most_in_flight <= 4 * 64
+    assert encoder.most_in_flight <= 4 * 64
     written = [counts.written for counts in Heard.counts]
     assert written == sorted(written)
     assert written[-1] == 1000
@@ -203,6 +223,15 @@ async def test_pruning_keeps_what_could_not_be_read() -> None:
     report = await _indexer(index).run(items, roots=[root])
     assert sorted(index.documents) == ["a", "rows.csv#1", "rows.csv#2", "v"]
     assert report.counts.removed == 0
+
+
+async def test_pruning_keeps_what_is_in_a_folder_that_cannot_be_listed() -> None:
+    """A failure that names a folder stands for everything below it."""
+    index = MemoryIndex()
+    await _indexer(index).run(_parsed("a", "closed/b", "c"))
+    items = [*_parsed("a"), ParseFailure("closed", "file:///docs/closed/", "permission denied")]
+    await _indexer(index).run(items, roots=["file:///docs/"])
+    assert sorted(index.documents) == ["a", "closed/b"]
 
 
 async def test_pruning_a_file_leaves_its_neighbours() -> None:

@@ -1,0 +1,30 @@
+"""Writes small PDF files: one line of text on a page, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_FONT = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+
+
+def pdf_bytes(pages: Sequence[str]) -> bytes:
+    """Returns a PDF file; an empty string gives a page without a text layer."""
+    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>", _FONT]
+    for number, text in enumerate(pages):
+        resources = f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * number} 0 R"
+        objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] {resources} >>")
+        drawn = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET" if text else "0 0 10 10 re f"
+        objects.append(f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream")
+    return _file(objects)
+
+
+def _file(objects: Sequence[str]) -> bytes:
+    content = b"%PDF-1.4\n"
+    offsets: list[int] = []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(content))
+        content += f"{number} 0 obj\n{body}\nendobj\n".encode()
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    trailer = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(content)}\n%%EOF\n"
+    return content + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode()
