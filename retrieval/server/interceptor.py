@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, TypeAlias
 
 import grpc
 import grpc.aio
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from retrieval.clock import StageClock
-from retrieval.errors import InvalidRequest
 from retrieval.identity import DEFAULT_TENANT, Authenticator, require
 from retrieval.scope import Identity
 from retrieval.server.access import is_public, role_of
 from retrieval.server.calls import REQUEST_ID, Call, enter_call, request_id_of
 from retrieval.server.draining import Drain
+from retrieval.server.incoming import linger, parsed, parsed_stream, tolerant
 from retrieval.server.limits import Limits
 from retrieval.server.status import Failure, cancelled_inside, failure_of
 from retrieval.telemetry.metrics import Metrics
@@ -33,11 +33,6 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 _ANYONE = Identity(DEFAULT_TENANT, frozenset(), "")
-_PARSE_BOUND = "a message of this method; strings are valid UTF-8, messages nest at most 100 deep"
-
-
-class Unparsed:
-    """Stands for a message that does not parse."""
 
 
 class Guard(grpc.aio.ServerInterceptor):
@@ -72,7 +67,7 @@ class Guard(grpc.aio.ServerInterceptor):
 
         return make(
             serve,
-            request_deserializer=_tolerant(handler.request_deserializer),
+            request_deserializer=tolerant(handler.request_deserializer),
             response_serializer=handler.response_serializer,
         )
 
@@ -95,11 +90,11 @@ class Guard(grpc.aio.ServerInterceptor):
                 code = grpc.StatusCode.CANCELLED
                 raise
             error, code = cancelled, grpc.StatusCode.UNAVAILABLE
-            return await _abort(context, cancelled_inside(call.request_id))
+            return await _refuse(request, context, cancelled_inside(call.request_id))
         except Exception as raised:
             failure = failure_of(raised, call.request_id)
             error, code = (raised if failure.unexpected else None), failure.code
-            return await _abort(context, failure)
+            return await _refuse(request, context, failure)
         finally:
             self._end(method, call, code, error)
 
@@ -121,9 +116,9 @@ class Guard(grpc.aio.ServerInterceptor):
             return await self._answer(call, behaviour, request, context)
 
     async def _answer(self, call: Call, behaviour: Behaviour, request: Any, context: Context) -> Any:
-        parsed = _parsed_stream(request) if hasattr(request, "__aiter__") else _parsed(request)
+        message = parsed_stream(request) if hasattr(request, "__aiter__") else parsed(request)
         _note_size(call, "request_bytes", request)
-        result = behaviour(parsed, context)
+        result = behaviour(message, context)
         if not inspect.isasyncgen(result):
             reply = await result
             _note_size(call, "response_bytes", reply)
@@ -165,31 +160,6 @@ def _parts(handler: Handler) -> tuple[Behaviour, Callable[..., Handler]]:
     return handler.unary_unary, grpc.unary_unary_rpc_method_handler  # type: ignore[return-value]
 
 
-def _tolerant(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
-    """Parses without raising, since gRPC would answer for us, without a reason and with the wrong status."""
-    if deserialize is None:
-        return None
-
-    def parse(data: bytes) -> Any:
-        try:
-            return deserialize(data)
-        except DecodeError:
-            return Unparsed()
-
-    return parse
-
-
-def _parsed(message: Any) -> Any:
-    if isinstance(message, Unparsed):
-        raise InvalidRequest("request", _PARSE_BOUND, "the request does not parse; send a well-formed message")
-    return message
-
-
-async def _parsed_stream(messages: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    async for message in messages:
-        yield _parsed(message)
-
-
 def _note_size(call: Call, name: str, message: Any) -> None:
     if isinstance(message, Message):
         call.sizes[name] = call.sizes.get(name, 0) + message.ByteSize()
@@ -201,5 +171,7 @@ def _task_is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _abort(context: Context, failure: Failure) -> Any:
+async def _refuse(request: Any, context: Context, failure: Failure) -> Any:
+    if hasattr(request, "__aiter__"):
+        await linger(request)
     await context.abort(failure.code, failure.text, failure.trailing)

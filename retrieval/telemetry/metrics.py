@@ -12,14 +12,13 @@ from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from retrieval.clock import Ledger
+from retrieval.clock import Ledger, Stage
 
 _STEP = re.compile(r"[a-z_]{1,40}")
 _STAGE_BUCKETS_S = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
 )  # fmt: skip
 _REQUEST_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
-_TOKEN_BUCKETS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 
 
 class Metrics:
@@ -44,14 +43,12 @@ class Metrics:
             buckets=_STAGE_BUCKETS_S,
             registry=self.registry,
         )
+        self._stage_series: dict[tuple[Stage, str], Histogram] = {}
         self._in_flight = Gauge("headrace_in_flight", "Requests that run.", ("method",), registry=self.registry)
         self._caches = Counter(
             "headrace_cache_lookups", "Lookups in caches.", ("cache", "result"), registry=self.registry
         )
         self._degraded = Counter("headrace_degraded", "Steps down that were taken.", ("step",), registry=self.registry)
-        self._context_tokens = Histogram(
-            "headrace_context_tokens", "Tokens of assembled contexts.", buckets=_TOKEN_BUCKETS, registry=self.registry
-        )
 
     @contextmanager
     def in_flight(self, method: str) -> Iterator[None]:
@@ -71,17 +68,19 @@ class Metrics:
     def ledger(self, ledger: Ledger) -> None:
         """Observes where the time of a request went, and its caches."""
         for cost in ledger.stages:
-            stage = cost.stage.value
-            self._stages.labels(stage, "wall").observe(cost.wall_ns / 1e9)
+            self._stage(cost.stage, "wall").observe(cost.wall_ns / 1e9)
             if cost.queue_ns:
-                self._stages.labels(stage, "queue").observe(cost.queue_ns / 1e9)
+                self._stage(cost.stage, "queue").observe(cost.queue_ns / 1e9)
             if cost.compute_ns:
-                self._stages.labels(stage, "compute").observe(cost.compute_ns / 1e9)
+                self._stage(cost.stage, "compute").observe(cost.compute_ns / 1e9)
         for use in ledger.caches:
             self._caches.labels(use.cache, "hit" if use.hit else "miss").inc()
         for step in ledger.degraded:
             self._degraded.labels(step if _STEP.fullmatch(step) else "other").inc()
 
-    def context(self, tokens: int) -> None:
-        """Observes the size of an assembled context."""
-        self._context_tokens.observe(tokens)
+    def _stage(self, stage: Stage, part: str) -> Histogram:
+        """Returns a series; looking it up in the library takes longer than observing."""
+        series = self._stage_series.get((stage, part))
+        if series is None:
+            series = self._stage_series[stage, part] = self._stages.labels(stage.value, part)
+        return series

@@ -193,6 +193,15 @@ async def test_caller_that_leaves_mid_stream_leaves_nothing_running(
     assert (await alice.retrieve(docs, "document")).hits
 
 
+async def test_import_that_is_refused_early_says_why(alice: Client) -> None:
+    """A caller that is still sending gets the reason, not an error of its own channel."""
+    many = [document(str(number), "x" * 20_000) for number in range(1000)]
+    for _ in range(5):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await alice.import_documents("unknown", many)
+        assert refused.value.code() is grpc.StatusCode.NOT_FOUND
+
+
 async def test_import_names_its_collection_once(alice: Client, server: ServerProcess, docs: str) -> None:
     """The first message names the collection, and no other may be named afterwards."""
     from headrace.v1 import index_pb2_grpc
