@@ -24,9 +24,11 @@ from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
 from indexers.options import DenseModel, IndexOptions, ShardKind
 from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
+from retrieval.errors import ConfigError
 from retrieval.settings import Settings
 from retrieval.settings.engines import ChunkingSettings, DenseSettings
 
+_EMBEDDED = {"edge": ShardKind.EDGE, "exact": ShardKind.EXACT}
 _STOP_S = 1.0  # for accepted work to end; what is left fails
 _TARGET_SHARE = 25 / 32  # of the limit, for chunks that are put together from blocks
 
@@ -72,6 +74,7 @@ async def catalog_of(settings: Settings, encoder: ScheduledDenseEncoder) -> Asyn
 
     Raises:
         DataFolderLocked: another process holds the data folder.
+        ConfigError: there is no index of that kind.
     """
     catalog = _open_catalog(settings, DenseModel(encoder.model_id, encoder.revision, encoder.dim))
     try:
@@ -118,8 +121,11 @@ async def write_side(settings: Settings) -> AsyncIterator[WriteSide]:
 
 def _open_catalog(settings: Settings, model: DenseModel) -> Catalog:
     index = settings.index
+    kind = _EMBEDDED.get(index.kind)
+    if kind is None:
+        raise ConfigError((f"index.kind: this build opens {' and '.join(_EMBEDDED)} only, not {index.kind}",))
     options = IndexOptions(
-        kind=ShardKind.EXACT if index.kind == "exact" else ShardKind.EDGE,
+        kind=kind,
         build_after_chunks=index.build_after_chunks,
         search_ef=index.hnsw_ef,
         max_collections=index.max_collections,
