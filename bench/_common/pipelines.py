@@ -26,7 +26,7 @@ from retrieval.pipeline import Engines, Pipeline
 from retrieval.settings import Settings
 from retrieval.settings.load import Loaded
 
-KEY = CollectionKey("bench", "set")
+KEY = CollectionKey("default", "bench")  # the tenant of a server without keys
 _NO_CACHE_BYTES = 0
 
 
@@ -44,22 +44,35 @@ async def open_request_path(
 ) -> AsyncIterator[RequestPath]:
     """Opens an empty catalog in a temporary folder, which is removed afterwards, and the pipeline over it."""
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as folder:
-        catalog = open_catalog(settings, encoder, Path(folder))
-        try:
-            engines = Engines(
-                catalog=catalog,
-                encoder=encoder,
-                embeddings=QueryEmbeddings(MemoryCache("query", _NO_CACHE_BYTES), encoder.dim),
-                reranker=reranker,
-                counter=encoders.dense.tokenization,
-                backends={},
-            )
-            loaded = Loaded(settings, {}, None)
-            admission = settings.admission
-            gate = Admission(admission.max_concurrent, admission.max_queued, admission.max_wait_ms)
-            yield RequestPath(Pipeline(engines, gate, LiveSettings(loaded, lambda: loaded)), catalog)
-        finally:
-            await catalog.close()
+        async with request_path_over(Path(folder), settings, encoders, encoder, reranker) as opened:
+            yield opened
+
+
+@asynccontextmanager
+async def request_path_over(
+    folder: Path,
+    settings: Settings,
+    encoders: Encoders,
+    encoder: AsyncDenseEncoder,
+    reranker: AsyncReranker | None = None,
+) -> AsyncIterator[RequestPath]:
+    """Opens the catalog of a data folder, and the pipeline over it."""
+    catalog = open_catalog(settings, encoder, folder)
+    try:
+        engines = Engines(
+            catalog=catalog,
+            encoder=encoder,
+            embeddings=QueryEmbeddings(MemoryCache("query", _NO_CACHE_BYTES), encoder.dim),
+            reranker=reranker,
+            counter=encoders.dense.tokenization,
+            backends={},
+        )
+        loaded = Loaded(settings, {}, None)
+        admission = settings.admission
+        gate = Admission(admission.max_concurrent, admission.max_queued, admission.max_wait_ms)
+        yield RequestPath(Pipeline(engines, gate, LiveSettings(loaded, lambda: loaded)), catalog)
+    finally:
+        await catalog.close()
 
 
 def open_catalog(settings: Settings, encoder: AsyncDenseEncoder, folder: Path) -> EmbeddedCatalog:
