@@ -44,15 +44,14 @@ def index(
     """
     import asyncio
 
-    from indexers.sources import FileSource
+    from retrieval.cli.index_files import Files
+    from retrieval.cli.index_job import IndexJob
 
-    from retrieval.cli.index_job import IndexJob, Reading
-
-    source = FileSource(paths)
-    reading = Reading(source, _metadata(metadata or []))
-    job = IndexJob(collection, declared_fields(create_field or []), reading, source.roots if prune else ())
+    fields, given = declared_fields(create_field or []), _metadata(metadata or [])
+    files = Files(paths, given)
+    job = IndexJob(collection, fields, files, files.roots if prune else ())
     begun = time.perf_counter()
-    with index_progress(source.total_bytes, reading.done_bytes) as progress:
+    with index_progress(files.total_bytes, files.done_bytes) as progress:
         report = asyncio.run(_index(session, tenant, job, progress))
     _finish(session, report, collection, time.perf_counter() - begun)
 

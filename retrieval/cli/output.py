@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-_PIPE_COLUMNS = 140  # where nobody looks there is no width to take over
+_PIPE_COLUMNS = 400  # where nobody looks, lines are not wrapped
 
 
 def print_json(value: Any) -> None:
