@@ -56,6 +56,8 @@ def one_sentence() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
+    except BrokenPipeError:
+        raise  # whoever read has left, as `head` does; Typer ends quietly
     except _expected() as error:
         code, sentence = _describe(error)
         sys.stderr.write(f"headrace: {sentence}\n")

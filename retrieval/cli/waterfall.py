@@ -16,14 +16,15 @@ _MS = 1_000_000
 
 def waterfall(ledger: dict[str, Any]) -> RenderableType:
     """Returns a plain `Ledger` as a table: wall time, the share of it that waited or computed, and a bar."""
+    from rich.text import Text
+
     total = max(ledger["total_ns"], 1)
-    rows = []
+    rows: list[tuple[str | Text, ...]] = []
     begun = 0
     for stage in ledger["stages"]:
         wall = stage["wall_ns"]
-        rows.append(
-            (stage["stage"], _ms(wall), _ms(stage["queue_ns"]), _ms(stage["compute_ns"]), bar(begun, wall, total))
-        )
+        drawn = Text(bar(begun, wall, total), style="cyan")
+        rows.append((stage["stage"], _ms(wall), _ms(stage["queue_ns"]), _ms(stage["compute_ns"]), drawn))
         begun += wall
     rows.append(("total", _ms(ledger["total_ns"]), "", "", ""))
     numbers = ["ms", "queued", "computed"]
