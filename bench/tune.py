@@ -161,7 +161,7 @@ def _write(
     if outputs.plot_file:
         weights = [float(weight) for weight in DENSE_WEIGHTS]
         lines = [Line(name, weights, list(curve.test.mean(axis=0))) for name, curve in curves.items()]
-        lines.append(Line("reciprocal ranks", weights, [float(baselines.rrf.mean())] * len(weights)))
+        lines.append(Line("reciprocal ranks", weights, [float(baselines.rrf.mean())] * len(weights), dashed=True))
         titles = Titles("Convex fusion: mean nDCG@10 of the test split", "weight of the dense branch", "nDCG@10")
         plot_lines(outputs.plot_file, titles, lines)
 

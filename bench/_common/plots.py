@@ -12,7 +12,10 @@ from matplotlib.figure import Figure
 
 mpl.use("Agg")
 
-_COLOURS = ("#1f6f8b", "#e07a3f", "#7a9e3b", "#7d5ba6", "#c94f5d", "#8c8c8c", "#3aa6a0", "#b8860b")
+_COLOURS = (
+    *("#1f6f8b", "#e07a3f", "#7a9e3b", "#7d5ba6", "#c94f5d", "#8c8c8c"),
+    *("#3aa6a0", "#b8860b", "#5b3f2a", "#f2a7c3", "#a6cee3", "#222222"),
+)
 _BAR_SHARE = 0.8
 
 
@@ -32,6 +35,7 @@ class Line:
     label: str
     x: Sequence[float]
     y: Sequence[float]
+    dashed: bool = False
 
 
 def plot_bars(path: Path, titles: Titles, groups: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
@@ -47,7 +51,7 @@ def plot_bars(path: Path, titles: Titles, groups: Sequence[str], series: Mapping
 
 def plot_stack(path: Path, titles: Titles, bars: Sequence[str], parts: Mapping[str, Sequence[float]]) -> None:
     """Draws horizontal bars, each made of the same parts one after another."""
-    figure, axes = _figure(titles, width=9.0, height=1.2 + 0.7 * len(bars))
+    figure, axes = _figure(titles, width=10.0, height=1.6 + 0.8 * len(bars))
     left = [0.0] * len(bars)
     for place, (label, values) in enumerate(parts.items()):
         axes.barh(list(bars), list(values), left=left, label=label, color=_COLOURS[place % len(_COLOURS)])
@@ -58,10 +62,12 @@ def plot_stack(path: Path, titles: Titles, bars: Sequence[str], parts: Mapping[s
 
 def plot_lines(path: Path, titles: Titles, lines: Sequence[Line], *, log_x: bool = False, marks: bool = True) -> None:
     """Draws lines over a common axis."""
-    figure, axes = _figure(titles, width=8.0)
+    figure, axes = _figure(titles, width=9.0)
     for place, line in enumerate(lines):
         colour = _COLOURS[place % len(_COLOURS)]
-        axes.plot(list(line.x), list(line.y), label=line.label, color=colour, marker="o" if marks else None, ms=3)
+        style = "--" if line.dashed else "-"
+        mark = "o" if marks and not line.dashed else None
+        axes.plot(list(line.x), list(line.y), style, label=line.label, color=colour, marker=mark, markersize=3)
     if log_x:
         axes.set_xscale("log")
     _finish(figure, axes, path, legend=len(lines) > 1)
@@ -80,6 +86,6 @@ def _figure(titles: Titles, width: float, height: float = 4.2) -> tuple[Figure, 
 
 def _finish(figure: Figure, axes: Axes, path: Path, *, legend: bool) -> None:
     if legend:
-        axes.legend(fontsize=8, loc="best")
+        figure.legend(fontsize=8, loc="outside right center")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
