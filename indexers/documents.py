@@ -12,7 +12,7 @@ from indexers.schema import coerce_metadata, metadata_to_json
 from indexers.types import Document, FieldType
 
 MAX_ID_CHARACTERS = 512
-MAX_TITLE_CHARACTERS = 100_000
+MAX_TITLE_CHARACTERS = 10_000
 MAX_URI_CHARACTERS = 4_096
 MAX_TEXT_CHARACTERS = 10_000_000
 
@@ -50,7 +50,7 @@ def check_documents(documents: Sequence[Document], fields: Mapping[str, FieldTyp
         first = positions.setdefault(document.document_id, position)
         if first != position:
             message = f"documents[{position}] has the same id as documents[{first}]; send each document once"
-            raise InvalidDocument(f"documents[{position}].document_id", "unique within one call", message)
+            raise InvalidDocument(f"documents[{position}].id", "unique within one call", message)
     return checked
 
 
@@ -67,9 +67,9 @@ def document_fingerprint(document: Document, chunker_fingerprint: str, model_rev
 
 def _check_id(document_id: str) -> None:
     if not 0 < len(document_id) <= MAX_ID_CHARACTERS:
-        raise _invalid("document_id", f"1 to {MAX_ID_CHARACTERS} characters")
+        raise _invalid("id", f"1 to {MAX_ID_CHARACTERS} characters")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in document_id):
-        raise _invalid("document_id", "no control characters")
+        raise _invalid("id", "no control characters")
 
 
 def _check_text(field: str, text: str, limit: int) -> None:

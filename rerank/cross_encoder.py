@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.errors import EncoderError, ModelUnsupported, NonFiniteOutput
+from encoders.errors import EncoderError, ModelUnsupported, NonFiniteOutput, WorkExpired
 from encoders.inputs import feed, inputs_of
 from encoders.models import ModelFiles, resolve
 from encoders.onnx import OnnxSession, Tensor
@@ -21,7 +21,7 @@ from encoders.scheduler import TokenScheduler
 from encoders.sources import ModelSource
 from encoders.tokenizing import Tokenization
 from encoders.types import Outcome, TokenizedText, WorkClass
-from rerank.errors import QueryTooLong, RerankIncomplete
+from rerank.errors import QueryTooLong, Reason, RerankIncomplete
 from rerank.types import PairScores
 
 # Tokenizing costs about 0.25 ms for this many code points; longer input leaves the event loop alone.
@@ -108,7 +108,7 @@ class ScheduledCrossEncoder:
         try:
             outcomes = await self._scheduler.submit(self.encoder.engine, pairs, WorkClass.ONLINE, deadline_ns)
         except EncoderError as cause:
-            raise RerankIncomplete(str(cause), 0, len(passages)) from cause
+            raise RerankIncomplete("unavailable", 0, len(passages)) from cause
         return _complete(outcomes)
 
     async def _pairs(self, query: str, passages: Sequence[str]) -> list[TokenizedText]:
@@ -131,7 +131,8 @@ def _complete(outcomes: Sequence[Outcome[float]]) -> PairScores:
     logits = [outcome.value for outcome in outcomes if outcome.value is not None]
     failure = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
     if failure is not None:
-        raise RerankIncomplete(str(failure), len(logits), len(outcomes)) from failure
+        reason: Reason = "deadline" if isinstance(failure, WorkExpired) else "unavailable"
+        raise RerankIncomplete(reason, len(logits), len(outcomes)) from failure
     return PairScores(
         logits=np.array(logits, dtype=np.float64),
         token_count=sum(outcome.token_count for outcome in outcomes),

@@ -7,15 +7,22 @@ RerankError
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
+Reason: TypeAlias = Literal["deadline", "unavailable"]
+
 
 class RerankError(Exception):
     """Anything that this package raises on purpose."""
 
 
 class RerankIncomplete(RerankError):
-    """Not every pair was scored; real and made-up scores never mix, so the caller keeps the previous order for all."""
+    """Not every pair was scored; real and made-up scores never mix, so the caller keeps the previous order for all.
 
-    def __init__(self, reason: str, scored_pairs: int, asked_pairs: int) -> None:
+    `reason` is `deadline` when time ran out and `unavailable` when a pair failed; the cause is chained.
+    """
+
+    def __init__(self, reason: Reason, scored_pairs: int, asked_pairs: int) -> None:
         super().__init__(f"{scored_pairs} of {asked_pairs} pairs were scored ({reason}); the previous order stays")
         self.reason = reason
         self.scored_pairs = scored_pairs

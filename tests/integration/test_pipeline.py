@@ -15,7 +15,7 @@ from encoders.types import WorkClass
 from indexers.errors import CollectionNotFound, FilterEmpty, UnknownField
 from indexers.filters import Filter, MatchAny
 from indexers.types import CollectionKey, Document, FieldType
-from rerank.errors import RerankIncomplete
+from rerank.errors import Reason, RerankIncomplete
 from rerank.types import AsyncReranker, PairScores
 from retrieval.clock import Stage, StageClock
 from retrieval.deadline import Deadline
@@ -319,7 +319,7 @@ async def test_rerank_scores_stay_with_their_passages(setup: Setup) -> None:
 
 
 @pytest.mark.parametrize("reason", ["deadline", "unavailable"])
-async def test_rerank_failure_keeps_the_whole_order_and_says_so(setup: Setup, reason: str) -> None:
+async def test_rerank_failure_keeps_the_whole_order_and_says_so(setup: Setup, reason: Reason) -> None:
     """No invented score stands among real ones (case RER-10)."""
     failing = ScriptedReranker({}, RerankIncomplete(reason, 2, 4))
     pipeline, asked = reranking(setup, failing)

@@ -14,7 +14,6 @@ from retrieval.server.convert.ledgers import epoch_to_pb
 from retrieval.server.convert.metadata import datetime_to_pb, metadata_from_pb, metadata_to_pb
 
 MAX_NAMED = 100
-MAX_TITLE_CHARACTERS = 10_000
 _FORMATS: Mapping[int, TextFormat] = {
     index_pb2.TEXT_FORMAT_UNSPECIFIED: TextFormat.PLAIN,
     index_pb2.TEXT_FORMAT_PLAIN: TextFormat.PLAIN,
@@ -30,11 +29,8 @@ def document_from_pb(message: index_pb2.Document, path: str) -> Document:
     """Returns the document; `path` names it in errors. What it must be to be indexed is for the indexer to check.
 
     Raises:
-        InvalidRequest: an overlong title, an unknown format, or a metadata value that is not usable.
+        InvalidRequest: an unknown format, or a metadata value that is not usable.
     """
-    if len(message.title) > MAX_TITLE_CHARACTERS:
-        bound = f"at most {MAX_TITLE_CHARACTERS} characters"
-        raise InvalidRequest(f"{path}.title", bound, f"{path}.title must have {bound}; shorten it")
     if message.format not in _FORMATS:
         bound = "one of the declared values"
         raise InvalidRequest(f"{path}.format", bound, f"{path}.format is {message.format}; it must be {bound}")
