@@ -6,14 +6,17 @@ result never depends on its neighbours, a failing item fails alone, and abandone
 Each work class has its own lane and its own threads, as many as there are cores; all share the engines' sessions. The
 threads of the bulk lane run at a lower priority, so the operating system gives a contended core to online items at once
 and leaves bulk about 5 % of it: bulk fills idle cores, gives way within a scheduling tick, also to the event loop, and
-never starves. Measured on two cores with bulk items of 256 tokens (29 ms) on both, an online item of ten tokens took:
+never starves. Measured with plain threads on two idle cores, bulk items of 256 tokens (29 ms) on both; an online item
+of ten tokens took (means of two rounds of 150):
 
     without bulk                                       2.0 ms (p50)    2.6 ms (p99)
     bulk at a lower priority                           1.7             5.3
     bulk at the same priority                          3.3             9.2
     bulk runs aborted on arrival (`terminate`)         2.1             6.0, and bulk lost a fifth of its rate
 
-Behind one shared queue it would wait for a whole item.
+Behind one shared queue it would wait for a whole item. The batch policy on top of the priority was compared on a busy
+machine, through this scheduler, in 12 interleaved rounds: online calls went from 4.9, 12.4 and 20.5 ms (p50, p90, p99)
+to 2.9, 7.6 and 15.4 ms.
 """
 
 from __future__ import annotations
