@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from encoders.errors import ModelUnsupported
+from encoders.errors import ModelUnsupported, NonFiniteOutput
 from encoders.scheduler import TokenScheduler
 from encoders.sources import ModelSource
 from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
@@ -77,7 +77,8 @@ async def test_one_failing_pair_leaves_the_whole_list_unscored(scheduled: Schedu
     with pytest.raises(RerankIncomplete) as failed:
         await scheduled.score("pump", ["seal", POISON, "soup"], None)
     assert (failed.value.scored_pairs, failed.value.asked_pairs) == (2, 3)
-    assert "non-finite" in failed.value.reason
+    assert failed.value.reason == "unavailable"
+    assert isinstance(failed.value.__cause__, NonFiniteOutput)
 
 
 async def test_late_list_is_unscored(scheduled: ScheduledCrossEncoder) -> None:
