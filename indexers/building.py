@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 import structlog
 
@@ -13,6 +11,7 @@ from indexers.builder import run_build
 from indexers.errors import BuildFailed, IndexerError
 from indexers.generation import Generations
 from indexers.options import IndexOptions
+from indexers.owned import OwnedTasks
 from indexers.writing import Writing
 
 _log = structlog.get_logger()
@@ -27,7 +26,7 @@ class Building:
         self._writing = writing
         self._options = options
         self._lock = asyncio.Lock()
-        self._started: set[asyncio.Task[Any]] = set()
+        self._started = OwnedTasks()
         self._automatic: asyncio.Task[None] | None = None
         self._failed_at_chunks = 0
         self._closed = False
@@ -42,7 +41,7 @@ class Building:
         """Starts a build in the background when one pays and none is running."""
         idle = self._automatic is None or self._automatic.done()
         if self._options.build_automatically and idle and self.needed():
-            self._automatic = self._own(self._build_while_needed())
+            self._automatic = self._started.start(self._build_while_needed())
 
     async def build(self) -> None:
         """Builds a generation that includes every write so far; cancelling stops the child process.
@@ -50,7 +49,7 @@ class Building:
         Raises:
             BuildFailed: the generation before it goes on serving.
         """
-        task = self._own(self._build())
+        task = self._started.start(self._build())
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -63,9 +62,7 @@ class Building:
     async def close(self) -> None:
         """Stops what is being built."""
         self._closed = True
-        for task in self._started:
-            task.cancel()
-        await asyncio.gather(*self._started, return_exceptions=True)
+        await self._started.cancel()
 
     async def _build(self) -> None:
         async with self._lock:
@@ -87,17 +84,6 @@ class Building:
             except IndexerError as error:
                 self._failed_at_chunks = self._writing.state.changed_chunks
                 _log.error("build_failed", collection=self._name(), reason=str(error))
-
-    def _own(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._started.add(task)
-        task.add_done_callback(self._finished)
-        return task
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._started.discard(task)
-        if not task.cancelled():
-            task.exception()  # seen, in case that nobody waits any more
 
     def _name(self) -> str:
         return self._record.parent.name

@@ -9,25 +9,24 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 import structlog
 
+from indexers.definition import added_fields, check_model, new_definition
 from indexers.embedded import RECORD, EmbeddedIndex
 from indexers.errors import (
     CollectionExists,
     CollectionNotFound,
     InvalidName,
     ModelMismatch,
-    SchemaConflict,
     TooManyCollections,
 )
 from indexers.folder_lock import FolderLock
 from indexers.generation import sync
 from indexers.index import Index
-from indexers.names import check_fields, check_key, check_tenant
+from indexers.names import check_key, check_tenant
 from indexers.options import DenseModel, IndexOptions
 from indexers.record_schema import create_record
 from indexers.types import CollectionDefinition, CollectionKey, FieldType
@@ -56,13 +55,12 @@ class EmbeddedCatalog:
     async def create(self, key: CollectionKey, fields: dict[str, FieldType], description: str) -> Index:
         """Makes an empty collection for the vectors of the configured model."""
         folder = self._folder(key)
-        declared = check_fields(fields)
+        definition = new_definition(key, fields, description, self._model)
         async with self._changes:
             if folder.exists():
                 raise CollectionExists(key.collection)
             if len(self._names(key.tenant)) >= self._options.max_collections:
                 raise TooManyCollections(self._options.max_collections)
-            definition = self._definition(key, declared, description)
             await asyncio.to_thread(_create, folder, definition)
         return await self.open(key)
 
@@ -87,7 +85,7 @@ class EmbeddedCatalog:
         async with self._changes:
             index = await self._open(key)
             definition = index.definition
-            declared = _added(definition.fields, fields)
+            declared = added_fields(definition.fields, fields)
             kept = definition.description if description is None else description
             await index.redefine(declared, kept)
             return index
@@ -114,25 +112,19 @@ class EmbeddedCatalog:
         folder = self._existing(key)
         task = self._opened.get(key)
         if task is None:
-            task = asyncio.create_task(self._load(key, folder))
+            task = asyncio.create_task(self._load(folder))
             self._opened[key] = task
             task.add_done_callback(lambda done: self._forget_failed(key, done))
         return await asyncio.shield(task)
 
-    async def _load(self, key: CollectionKey, folder: Path) -> EmbeddedIndex:
+    async def _load(self, folder: Path) -> EmbeddedIndex:
         index = await asyncio.to_thread(EmbeddedIndex, folder, self._options)
-        definition, model = index.definition, self._model
-        stored = (definition.dense_model_id, definition.dense_revision, definition.dim)
-        if stored == (model.model_id, model.revision, model.dim):
-            return index
-        await index.close()
-        raise ModelMismatch(
-            collection=key.collection,
-            stored=f"{definition.dense_model_id}@{definition.dense_revision}",
-            stored_dim=definition.dim,
-            configured=f"{model.model_id}@{model.revision}",
-            configured_dim=model.dim,
-        )
+        try:
+            check_model(index.definition, self._model)
+        except ModelMismatch:
+            await index.close()
+            raise
+        return index
 
     def _forget_failed(self, key: CollectionKey, task: asyncio.Task[EmbeddedIndex]) -> None:
         if (task.cancelled() or task.exception() is not None) and self._opened.get(key) is task:
@@ -158,17 +150,6 @@ class EmbeddedCatalog:
             return []
         return sorted(entry.name for entry in folder.iterdir() if (entry / RECORD).is_file() and entry.name[0] != ".")
 
-    def _definition(self, key: CollectionKey, fields: dict[str, FieldType], description: str) -> CollectionDefinition:
-        return CollectionDefinition(
-            key=key,
-            fields=fields,
-            description=description,
-            dense_model_id=self._model.model_id,
-            dense_revision=self._model.revision,
-            dim=self._model.dim,
-            created_at=datetime.now(UTC),
-        )
-
 
 async def _close(opened: Sequence[asyncio.Task[EmbeddedIndex]]) -> None:
     results = await asyncio.gather(*opened, return_exceptions=True)
@@ -186,10 +167,3 @@ def _create(folder: Path, definition: CollectionDefinition) -> None:
 def _remove(trash: Path) -> None:
     sync(trash.parent)
     shutil.rmtree(trash, ignore_errors=True)
-
-
-def _added(declared: Mapping[str, FieldType], asked: Mapping[str, FieldType]) -> dict[str, FieldType]:
-    for name, kind in asked.items():
-        if declared.get(name, kind) is not kind:
-            raise SchemaConflict(name, declared[name].value, kind.value)
-    return check_fields({**declared, **asked})

@@ -54,7 +54,6 @@ class EmbeddedIndex:
         self._passages = RecordReader(record)  # the event loop's
         self._scans = RecordReader(record)  # the scan thread's
         self._scan_thread = ThreadPoolExecutor(1, thread_name_prefix="record-scan")
-        self._definition = self._writing.state.definition
         self._closed = False
 
     @property

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias, cast
 
 from indexers.errors import FilterEmpty, FilterTooDeep, InvalidDocument, TypeMismatch, UnknownField
 from indexers.filters import Condition, Filter, MatchAny, Range
-from indexers.types import FieldType, Metadata, Scalar
+from indexers.types import EncodedDocument, FieldType, Metadata, Scalar
 from indexers.values import coerce_value, is_scalar, words
 
 MAX_KEYS = 256
@@ -46,6 +47,16 @@ def coerce_metadata(metadata: Metadata, fields: Mapping[str, FieldType]) -> Meta
     if size_bytes > MAX_METADATA_BYTES:
         raise _too_large("metadata", f"at most {MAX_METADATA_BYTES} bytes")
     return coerced
+
+
+def coerce_document(document: EncodedDocument, fields: Mapping[str, FieldType]) -> EncodedDocument:
+    """Returns the document with its metadata coerced.
+
+    Raises:
+        TypeMismatch, InvalidDocument: as `coerce_metadata`.
+    """
+    metadata = coerce_metadata(document.document.metadata, fields)
+    return replace(document, document=replace(document.document, metadata=metadata))
 
 
 def coerce_filter(filter: Filter, fields: Mapping[str, FieldType]) -> Filter:

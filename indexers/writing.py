@@ -7,18 +7,19 @@ caller leaves goes on to its end: what is committed is also served.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from indexers.checks import check_documents
 from indexers.errors import CollectionNotFound, IndexCorrupt
 from indexers.generation import Generations
 from indexers.options import IndexOptions
+from indexers.owned import OwnedTasks
 from indexers.record_write import RecordWriter, Written
-from indexers.schema import coerce_metadata
+from indexers.schema import coerce_document
 from indexers.serving import ServingState
 from indexers.serving_load import load_state
 from indexers.types import EncodedDocument, FieldType, Metadata
@@ -39,7 +40,7 @@ class Writing:
         self._writer = RecordWriter(record)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="record-write")
         self._lock = asyncio.Lock()
-        self._started: set[asyncio.Task[Any]] = set()
+        self._started = OwnedTasks()
         self._closed = False
 
     @property
@@ -87,7 +88,7 @@ class Writing:
     async def close(self) -> None:
         """Lets started writes finish, then closes the files."""
         self._closed = True
-        await asyncio.gather(*self._started, return_exceptions=True)
+        await self._started.drain()
         await asyncio.to_thread(self._thread.shutdown)
         self._writer.close()
         if self._state.generation is not None:
@@ -95,10 +96,7 @@ class Writing:
 
     async def _change(self, change: Callable[[], tuple[ServingState, T]]) -> T:
         """Runs one change to its end, even when the caller does not wait for it."""
-        task = asyncio.create_task(self._swap(change))
-        self._started.add(task)
-        task.add_done_callback(self._finished)
-        return await asyncio.shield(task)
+        return await self._started.to_the_end(self._swap(change))
 
     async def _swap(self, change: Callable[[], tuple[ServingState, T]]) -> T:
         async with self._lock:
@@ -108,11 +106,6 @@ class Writing:
     async def _run(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
-    def _finished(self, task: asyncio.Task[Any]) -> None:
-        self._started.discard(task)
-        if not task.cancelled():
-            task.exception()  # seen, in case that nobody waits any more
-
     def _close_replaced(self, old: ServingState) -> None:
         if old.generation is not None and self._state.generation_sequence != old.generation_sequence:
             old.generation.close()
@@ -120,7 +113,7 @@ class Writing:
     def _replace(self, documents: Sequence[EncodedDocument]) -> tuple[ServingState, None]:
         definition = self._state.definition
         check_documents(documents, definition.dim)
-        coerced = [_coerced(document, definition.fields) for document in documents]
+        coerced = [coerce_document(document, definition.fields) for document in documents]
         return self._state.after(self._writer.replace(coerced), coerced), None
 
     def _removed(self, written: Written) -> tuple[ServingState, int]:
@@ -139,8 +132,3 @@ class Writing:
             raise IndexCorrupt(str(place), "the new generation does not open or fit the schema; build again")
         self._generations.point_to(number)
         return state, None
-
-
-def _coerced(document: EncodedDocument, fields: Mapping[str, FieldType]) -> EncodedDocument:
-    metadata = coerce_metadata(document.document.metadata, fields)
-    return replace(document, document=replace(document.document, metadata=metadata))

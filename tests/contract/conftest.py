@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from indexers.index import Catalog
-from tests.contract.index_places import EMBEDDED, Place
+from tests.contract.index_places import EMBEDDED, Place, qdrant_fake, qdrant_server
+
+_URL = os.environ.get("QDRANT_URL", "")
+_PLACES = [
+    *(pytest.param(place, id=place.name) for place in [*EMBEDDED, qdrant_fake()]),
+    *([pytest.param(qdrant_server(_URL), id="qdrant-server", marks=pytest.mark.qdrant_server)] if _URL else []),
+]
 
 
-@pytest.fixture(params=EMBEDDED, ids=lambda place: place.name)
+@pytest.fixture(params=_PLACES)
 def place(request: pytest.FixtureRequest) -> Place:
     """Gives each implementation in turn."""
     chosen: Place = request.param

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from indexers.catalog import EmbeddedCatalog
 from indexers.index import Catalog, Index
 from indexers.options import DenseModel, IndexOptions, ShardKind
+from indexers.qdrant.catalog import QdrantCatalog
+from indexers.qdrant.options import QdrantOptions
 from tests.fakes.encoded import DIM
+from tests.fakes.qdrant_servicer import FakeQdrant, serving
 
 MODEL = DenseModel("tests/words", "1", DIM)
 
@@ -48,3 +53,42 @@ EMBEDDED = [
     embedded("edge", ShardKind.EDGE, builds=False),
     embedded("edge-built", ShardKind.EDGE, builds=True),
 ]
+
+
+def qdrant_fake() -> Place:
+    """Returns a place with a loopback server that is not Qdrant's engine; its state lives as long as the folder."""
+    states: dict[Path, FakeQdrant] = {}
+
+    @asynccontextmanager
+    async def opened(root: Path) -> AsyncIterator[Catalog]:
+        async with serving(states.setdefault(root, FakeQdrant())) as port:
+            catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), MODEL)
+            try:
+                yield catalog
+            finally:
+                await catalog.close()
+
+    return Place("qdrant-fake", opened, builds=True)
+
+
+def qdrant_server(url: str) -> Place:
+    """Returns a place on a real server; everything is stored under a prefix of its own, made of the folder."""
+
+    @asynccontextmanager
+    async def opened(root: Path) -> AsyncIterator[Catalog]:
+        parts = urlsplit(url)
+        prefix = f"headrace-test-{zlib.crc32(str(root).encode())}"
+        options = QdrantOptions(
+            parts.hostname or "",
+            parts.port or 6334,
+            tls=parts.scheme == "https",
+            prefix=prefix,
+            build_automatically=False,
+        )
+        catalog = QdrantCatalog(options, MODEL)
+        try:
+            yield catalog
+        finally:
+            await catalog.close()
+
+    return Place("qdrant-server", opened, builds=True)

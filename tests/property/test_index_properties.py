@@ -48,7 +48,7 @@ _FIELD = st.sampled_from(sorted(FIELDS))
 
 def _metadata() -> st.SearchStrategy[Metadata]:
     some = {name: value | st.lists(value, max_size=2).map(tuple) for name, value in _VALUES.items()}
-    return st.fixed_dictionaries({}, optional=some)  # type: ignore[arg-type]
+    return st.fixed_dictionaries({}, optional=some)
 
 
 @st.composite

@@ -1,0 +1,59 @@
+"""Making and changing what a collection promises; the same rules for every catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from indexers.errors import ModelMismatch, SchemaConflict
+from indexers.names import check_fields, check_key
+from indexers.options import DenseModel
+from indexers.types import CollectionDefinition, CollectionKey, FieldType
+
+
+def new_definition(
+    key: CollectionKey, fields: Mapping[str, FieldType], description: str, model: DenseModel
+) -> CollectionDefinition:
+    """Returns the definition of a new collection for the vectors of a model.
+
+    Raises:
+        InvalidName, InvalidInput: a name or the number of fields is out of bounds.
+    """
+    return CollectionDefinition(
+        key=check_key(key),
+        fields=check_fields(fields),
+        description=description,
+        dense_model_id=model.model_id,
+        dense_revision=model.revision,
+        dim=model.dim,
+        created_at=datetime.now(UTC),
+    )
+
+
+def added_fields(declared: Mapping[str, FieldType], asked: Mapping[str, FieldType]) -> dict[str, FieldType]:
+    """Returns the declared fields and the asked ones together.
+
+    Raises:
+        SchemaConflict: a declared field would change its type.
+    """
+    for name, kind in asked.items():
+        if declared.get(name, kind) is not kind:
+            raise SchemaConflict(name, declared[name].value, kind.value)
+    return check_fields({**declared, **asked})
+
+
+def check_model(definition: CollectionDefinition, model: DenseModel) -> None:
+    """Refuses a collection that holds another model's vectors (case VEC-04).
+
+    Raises:
+        ModelMismatch: says both models with their dimensions.
+    """
+    stored = DenseModel(definition.dense_model_id, definition.dense_revision, definition.dim)
+    if stored != model:
+        raise ModelMismatch(
+            collection=definition.key.collection,
+            stored=f"{stored.model_id}@{stored.revision}",
+            stored_dim=stored.dim,
+            configured=f"{model.model_id}@{model.revision}",
+            configured_dim=model.dim,
+        )

@@ -1,0 +1,144 @@
+"""When a collection on a server gets a new generation, and how the alias comes to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+import structlog
+from qdrant_client import models
+
+from indexers.errors import BuildFailed, IndexerError, IndexUnavailable
+from indexers.owned import OwnedTasks
+from indexers.qdrant.conditions import field_indexes, of_tenant
+from indexers.qdrant.documents import check_documents_fit, document_ids, rewrite_documents
+from indexers.qdrant.generations import copy_chunks, create_generation, measure
+from indexers.qdrant.options import QdrantOptions
+from indexers.qdrant.points import CollectionState, statistics_id, statistics_point
+from indexers.qdrant.store import QdrantStore
+from indexers.qdrant.view import CollectionView
+from indexers.qdrant.writing import QdrantWriting
+from indexers.types import CollectionDefinition, FieldType
+
+_SMALLEST = 64  # chunks, below which weighing anew does not pay
+_DOCUMENTS_A_LOCK = 100
+
+_log = structlog.get_logger()
+
+
+class QdrantBuilding:
+    """Makes the generations of one collection."""
+
+    def __init__(
+        self, store: QdrantStore, view: CollectionView, writing: QdrantWriting, options: QdrantOptions
+    ) -> None:
+        self._store = store
+        self._view = view
+        self._writing = writing
+        self._options = options
+        self._lock = asyncio.Lock()
+        self._tasks = OwnedTasks()
+        self._automatic: asyncio.Task[None] | None = None
+        self._built_sequence = -1
+        self._closed = False
+
+    async def build(self) -> None:
+        """Copies into a new generation; cancelling stops that, and the old one goes on serving.
+
+        Raises:
+            BuildFailed: the server failed meanwhile.
+        """
+        task = self._tasks.start(self._build(self._view.state.definition))
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if self._closed and task.cancelled():
+                raise BuildFailed(self._name(), "the collection was closed meanwhile") from None
+            task.cancel()
+            await asyncio.wait([task])
+            raise
+
+    def start_when_needed(self) -> None:
+        """Starts a build in the background when the collection may have doubled since the last one."""
+        idle = self._automatic is None or self._automatic.done()
+        if self._options.build_automatically and idle:
+            self._automatic = self._tasks.start(self._build_when_doubled())
+
+    async def redefine(self, fields: dict[str, FieldType], description: str) -> None:
+        """Changes the definition; with new fields, writes wait until a new generation has them.
+
+        Raises:
+            TypeMismatch: a stored value cannot become the new type; nothing was changed.
+        """
+        await self._tasks.to_the_end(self._redefine(fields, description))
+
+    async def close(self) -> None:
+        """Stops what is being built."""
+        self._closed = True
+        await self._tasks.cancel()
+
+    async def _build_when_doubled(self) -> None:
+        try:
+            counted = self._view.statistics.document_count
+            chunks = await self._store.count(self._view.names.chunks, of_tenant(self._view.names.key.tenant))
+            if chunks >= max(_SMALLEST, 2 * counted) or chunks <= counted // 2 - _SMALLEST:
+                await self._build(self._view.state.definition)
+        except IndexerError as error:
+            _log.error("build_failed", collection=self._name(), reason=str(error))
+
+    async def _build(self, definition: CollectionDefinition) -> None:
+        async with self._lock:
+            if self._built_sequence == self._view.state.write_sequence:
+                return
+            try:
+                async with asyncio.timeout(self._options.build_timeout_s):
+                    await self._copy_and_switch(definition)
+            except TimeoutError:
+                raise BuildFailed(self._name(), f"took longer than {self._options.build_timeout_s:g} s") from None
+            except IndexUnavailable as error:
+                raise BuildFailed(self._name(), str(error)) from error
+
+    async def _redefine(self, fields: dict[str, FieldType], description: str) -> None:
+        async with self._lock:
+            state = self._view.state
+            definition = replace(state.definition, fields=fields, description=description)
+            if fields != state.definition.fields:
+                await check_documents_fit(self._store, self._view.names, fields)
+                await self._copy_and_switch(definition)
+                return
+            async with self._writing.lock:
+                await self._view.advance(replace(self._view.state, definition=definition))
+
+    async def _copy_and_switch(self, definition: CollectionDefinition) -> None:
+        store, names, fields = self._store, self._view.names, definition.fields
+        old, number = self._view.state.generation, self._view.state.generation + 1
+        self._writing.touched.clear()
+        if fields != self._view.state.definition.fields:
+            await self._coerce_documents(fields)
+        statistics = await measure(store, names)
+        target = await create_generation(store, names, number, definition.dim, fields)
+        await copy_chunks(store, names, target, statistics, fields)
+        async with self._writing.lock:
+            await rewrite_documents(store, names, fields, sorted(self._writing.touched))
+            await copy_chunks(store, names, target, statistics, fields, self._writing.touched)
+            await store.upsert(names.collections, [statistics_point(names.key, number, statistics)])
+            await store.point_alias(names.chunks, target)
+            sequence = self._view.state.write_sequence
+            await self._view.advance(CollectionState(definition, number, sequence), statistics)
+            self._built_sequence = sequence
+        await store.drop(names.generation(old))
+        outdated = models.HasIdCondition(has_id=[statistics_id(names.key, old)])
+        await store.delete(names.collections, of_tenant(names.key.tenant, outdated))
+
+    async def _coerce_documents(self, fields: Mapping[str, FieldType]) -> None:
+        """Rewrites all documents, a few at a time, so that writes come between."""
+        names = self._view.names
+        await self._store.add_indexes(names.documents, field_indexes(fields))
+        ids = await document_ids(self._store, names, of_tenant(names.key.tenant))
+        for start in range(0, len(ids), _DOCUMENTS_A_LOCK):
+            async with self._writing.lock:
+                await rewrite_documents(self._store, names, fields, ids[start : start + _DOCUMENTS_A_LOCK])
+
+    def _name(self) -> str:
+        return self._view.names.key.collection

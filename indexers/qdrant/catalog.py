@@ -1,0 +1,163 @@
+"""All collections on a Qdrant server. Each has a point in a list that all tenants share, marked by tenant.
+
+A collection exists when its point does: it is written last when one is made, and goes first when one is deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import structlog
+from qdrant_client import models
+
+from indexers.definition import added_fields, check_model, new_definition
+from indexers.errors import CollectionExists, CollectionNotFound, InvalidName, ModelMismatch, TooManyCollections
+from indexers.index import Index
+from indexers.names import check_key, check_tenant
+from indexers.options import DenseModel
+from indexers.qdrant.conditions import field_indexes, keyword, of_tenant
+from indexers.qdrant.generations import create_generation
+from indexers.qdrant.index import QdrantIndex
+from indexers.qdrant.names import PhysicalNames
+from indexers.qdrant.options import QdrantOptions
+from indexers.qdrant.points import CollectionState, point_id, state_of
+from indexers.qdrant.store import QdrantStore
+from indexers.qdrant.view import CollectionView
+from indexers.types import CollectionKey, FieldType
+
+_log = structlog.get_logger()
+
+
+class QdrantCatalog:
+    """The collections of one server."""
+
+    def __init__(self, options: QdrantOptions, model: DenseModel) -> None:
+        self._options = options
+        self._model = model
+        self._store = QdrantStore(options)
+        self._opened: dict[CollectionKey, QdrantIndex] = {}
+        self._lock = asyncio.Lock()
+        self._listed = False
+
+    async def create(self, key: CollectionKey, fields: dict[str, FieldType], description: str) -> Index:
+        """Makes an empty collection for the vectors of the configured model."""
+        definition = new_definition(key, fields, description, self._model)
+        names = self._names(key)
+        async with self._lock:
+            if await self._find(key) is not None:
+                raise CollectionExists(key.collection)
+            if len(await self._all(key.tenant)) >= self._options.max_collections:
+                raise TooManyCollections(self._options.max_collections)
+            await self._remove(names)  # what a crash may have left
+            indexes = {"document_id": models.PayloadSchemaType.KEYWORD} | field_indexes(definition.fields)
+            await self._store.create(names.documents, None, indexes)
+            chunks = await create_generation(self._store, names, 0, definition.dim, definition.fields)
+            await self._store.point_alias(names.chunks, chunks)
+            state = CollectionState(definition, 0, 0)
+            view = CollectionView(self._store, names, state)
+            await view.advance(state)
+        return await self.open(key)
+
+    async def open(self, key: CollectionKey) -> Index:
+        """Returns the collection; callers that come at once share one opening."""
+        return await self._open(key)
+
+    async def list(self, tenant: str) -> list[Index]:
+        """Returns the tenant's collections by name; those of another model are left out and logged."""
+        found: list[Index] = []
+        for state in await self._all(check_tenant(tenant)):
+            try:
+                found.append(await self._open(state.definition.key))
+            except ModelMismatch as error:
+                _log.warning("collection_skipped", collection=error.collection, reason=str(error))
+            except CollectionNotFound:
+                continue  # deleted meanwhile
+        return found
+
+    async def update(self, key: CollectionKey, fields: dict[str, FieldType], description: str | None) -> Index:
+        """Adds fields, changes the description, or both."""
+        index = await self._open(key)
+        definition = index.definition
+        kept = definition.description if description is None else description
+        await index.redefine(added_fields(definition.fields, fields), kept)
+        return index
+
+    async def delete(self, key: CollectionKey) -> None:
+        """Removes a collection and everything in it."""
+        async with self._lock:
+            if await self._find(key) is None:
+                raise CollectionNotFound(key.collection)
+            opened = self._opened.pop(key, None)
+            if opened is not None:
+                await opened.close()
+            await self._remove(self._names(key))
+
+    async def close(self) -> None:
+        """Closes every collection, then the connection."""
+        await asyncio.gather(*(index.close() for index in self._opened.values()))
+        self._opened.clear()
+        await self._store.close()
+
+    async def _open(self, key: CollectionKey) -> QdrantIndex:
+        async with self._lock:
+            opened = self._opened.get(key)
+            if opened is not None:
+                return opened
+            state = await self._find(key)
+            if state is None:
+                raise CollectionNotFound(key.collection)
+            check_model(state.definition, self._model)
+            view = CollectionView(self._store, self._names(key), await self._behind_alias(state))
+            await view.load_statistics()
+            self._opened[key] = QdrantIndex(self._store, view, self._options)
+            return self._opened[key]
+
+    async def _behind_alias(self, state: CollectionState) -> CollectionState:
+        """The alias says which generation serves, should a crash have come between it and the collection's point."""
+        names = self._names(state.definition.key)
+        target = await self._store.target_of(names.chunks)
+        number = (target or "").removeprefix(names.generation(0)[:-1])
+        return replace(state, generation=int(number)) if number.isdigit() else state
+
+    async def _find(self, key: CollectionKey) -> CollectionState | None:
+        """A name that no collection can have is a collection that does not exist."""
+        try:
+            check_key(key)
+        except InvalidName:
+            return None
+        await self._ensure_list()
+        found = await self._store.retrieve(self._list(), [point_id(key.tenant, key.collection)], None)
+        return state_of(found[0]) if found else None
+
+    async def _all(self, tenant: str) -> Sequence[CollectionState]:
+        await self._ensure_list()
+        named = models.Filter(must_not=[models.IsEmptyCondition(is_empty=models.PayloadField(key="collection"))])
+        batches = self._store.scroll(self._list(), of_tenant(tenant, named), None)
+        states = [state_of(one) async for batch in batches for one in batch]
+        return sorted(states, key=lambda one: one.definition.key)
+
+    async def _ensure_list(self) -> None:
+        if not self._listed and not await self._store.exists(self._list()):
+            word = models.PayloadSchemaType.KEYWORD
+            await self._store.create(self._list(), None, {"collection": word, "statistics_of": word})
+        self._listed = True
+
+    async def _remove(self, names: PhysicalNames) -> None:
+        await self._store.delete(self._list(), of_tenant(names.key.tenant, _of_collection(names.key)))
+        target = await self._store.target_of(names.chunks)
+        if target is not None:
+            await self._store.point_alias(names.chunks, None)
+            await self._store.drop(target)
+        await self._store.drop(names.documents)
+
+    def _list(self) -> str:
+        return f"{self._options.prefix}.collections"
+
+    def _names(self, key: CollectionKey) -> PhysicalNames:
+        return PhysicalNames(self._options.prefix, key)
+
+
+def _of_collection(key: CollectionKey) -> models.Filter:
+    return models.Filter(should=[keyword("collection", key.collection), keyword("statistics_of", key.collection)])

@@ -1,0 +1,155 @@
+"""A collection on a Qdrant server. The server is the record: texts live in the payload.
+
+One process writes a collection, any number of them search it: every search also reads the collection's own point, so a
+reader notices the writer's epochs. Writing a document brings its new chunks before the old ones go, and a search keeps
+only the newest version of a document, so none is ever missing or mixed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Sequence
+
+from encoders.bm25 import Bm25Statistics
+from indexers.checks import MAX_PAGE_SIZE, check_documents, check_query
+from indexers.filters import Filter
+from indexers.page_token import read_page_token, write_page_token
+from indexers.qdrant.building import QdrantBuilding
+from indexers.qdrant.conditions import of_tenant, within
+from indexers.qdrant.documents import document_ids
+from indexers.qdrant.options import QdrantOptions
+from indexers.qdrant.points import PASSAGE, SUMMARY, document_of, passage_of, point_id, summary_of
+from indexers.qdrant.searching import candidates_of, search_requests
+from indexers.qdrant.store import QdrantStore
+from indexers.qdrant.view import CollectionView
+from indexers.qdrant.writing import QdrantWriting
+from indexers.schema import coerce_document, coerce_filter
+from indexers.types import (
+    Candidates,
+    CollectionDefinition,
+    Counts,
+    Document,
+    DocumentPage,
+    EncodedDocument,
+    Epoch,
+    FieldType,
+    Passage,
+    SearchQuery,
+)
+
+
+class QdrantIndex:
+    """One collection of one tenant on a server."""
+
+    def __init__(self, store: QdrantStore, view: CollectionView, options: QdrantOptions) -> None:
+        self._store = store
+        self._view = view
+        self._options = options
+        self._writing = QdrantWriting(store, view)
+        self._building = QdrantBuilding(store, view, self._writing, options)
+        self._names = view.names
+        self._tenant = view.names.key.tenant
+
+    @property
+    def definition(self) -> CollectionDefinition:
+        """What the collection promises."""
+        return self._view.state.definition
+
+    @property
+    def epoch(self) -> Epoch:
+        """The newest state that this process has written or seen."""
+        return Epoch(self._view.state.generation, self._view.state.write_sequence)
+
+    @property
+    def statistics(self) -> Bm25Statistics:
+        """The frequencies that the stored weights were made with."""
+        return self._view.statistics
+
+    async def search(self, query: SearchQuery, filter: Filter | None) -> Candidates:
+        """Searches both branches in one round trip, and looks for a newer epoch beside it."""
+        definition = self.definition
+        check_query(query, definition.dim)
+        requests = search_requests(query, within(self._tenant, filter, definition.fields), self._options.search_ef)
+        found, _ = await asyncio.gather(self._store.search(self._names.chunks, requests), self._view.refresh())
+        return candidates_of(query, found)
+
+    async def fetch(self, chunk_ids: Sequence[str]) -> list[Passage]:
+        """Returns the passages in the order asked for; what is gone, or another tenant's, is left out."""
+        if not chunk_ids:
+            return []
+        found = await self._store.retrieve(self._names.chunks, chunk_ids, ["tenant", *PASSAGE])
+        records = {str(one.id): one for one in found if (one.payload or {})["tenant"] == self._tenant}
+        return [passage_of(records[one]) for one in chunk_ids if one in records]
+
+    async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:
+        """Replaces documents; when it returns, every search finds them."""
+        definition = self.definition
+        check_documents(documents, definition.dim)
+        coerced = [coerce_document(one, definition.fields) for one in documents]
+        if coerced:
+            await self._writing.replace(coerced)
+            self._building.start_when_needed()
+        return self.epoch
+
+    async def delete(self, document_ids: Sequence[str]) -> int:
+        """Deletes by id and returns how many were there."""
+        return await self._writing.delete(list(dict.fromkeys(document_ids)))
+
+    async def delete_where(self, filter: Filter) -> int:
+        """Deletes the documents that pass the filter."""
+        fields = self.definition.fields
+        passing = within(self._tenant, coerce_filter(filter, fields), fields)
+        return await self._writing.delete(await document_ids(self._store, self._names, passing))
+
+    async def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
+        """Returns the stored fingerprint of each id that is there."""
+        if not document_ids:
+            return {}
+        ids = [point_id(one) for one in document_ids]
+        found = await self._store.retrieve(self._names.documents, ids, ["document_id", "fingerprint"])
+        return {one.payload["document_id"]: one.payload["fingerprint"] for one in found if one.payload}
+
+    async def get_document(self, document_id: str) -> Document | None:
+        """Returns a document with its canonical text, None when there is none."""
+        found = await self._store.retrieve(self._names.documents, [point_id(document_id)], None)
+        return document_of(found[0]) if found else None
+
+    async def list_documents(self, page_size: int, page_token: str) -> DocumentPage:
+        """Lists documents by id. A server orders by its own ids only, so a page reads the ids of all documents."""
+        limit = min(max(page_size, 1), MAX_PAGE_SIZE)
+        after = read_page_token(page_token)
+        later = [one for one in await document_ids(self._store, self._names, of_tenant(self._tenant)) if one > after]
+        names = heapq.nsmallest(limit + 1, later)
+        ids = [point_id(one) for one in names[:limit]]
+        found = await self._store.retrieve(self._names.documents, ids, SUMMARY) if ids else []
+        documents = sorted((summary_of(one) for one in found), key=lambda one: one.document_id)
+        return DocumentPage(tuple(documents), write_page_token(names[limit - 1]) if len(names) > limit else "")
+
+    async def count(self, filter: Filter | None) -> Counts:
+        """Counts documents and chunks that pass."""
+        fields = self.definition.fields
+        passing = within(self._tenant, None if filter is None else coerce_filter(filter, fields), fields)
+        documents, chunks = await asyncio.gather(
+            self._store.count(self._names.documents, passing), self._store.count(self._names.chunks, passing)
+        )
+        return Counts(documents, chunks)
+
+    async def redefine(self, fields: dict[str, FieldType], description: str) -> None:
+        """Changes the schema and the description; new fields are served once a new generation has them.
+
+        Raises:
+            TypeMismatch: a stored value cannot become the new type; nothing was changed.
+        """
+        await self._building.redefine(fields, description)
+
+    async def build(self) -> Epoch:
+        """Copies the collection into a new generation, weighed by what it holds now."""
+        await self._building.build()
+        return self.epoch
+
+    async def close(self) -> None:
+        """Stops builds and lets started writes finish; the connection belongs to the catalog."""
+        await self._building.close()
+        await self._writing.close()
+        self._view.close()

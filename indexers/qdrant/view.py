@@ -1,0 +1,69 @@
+"""What this process knows of a collection on a server: its state, and the statistics of its generation."""
+
+from __future__ import annotations
+
+from encoders.bm25 import Bm25Statistics
+from indexers.errors import CollectionNotFound
+from indexers.qdrant.names import PhysicalNames
+from indexers.qdrant.points import CollectionState, point_id, state_of, state_point, statistics_id, statistics_of
+from indexers.qdrant.store import QdrantStore
+from indexers.serving import NO_STATISTICS
+
+
+class CollectionView:
+    """The newest state of a collection that this process has written or seen."""
+
+    def __init__(self, store: QdrantStore, names: PhysicalNames, state: CollectionState) -> None:
+        self._store = store
+        self.names = names
+        self._state = state
+        self._statistics = NO_STATISTICS
+        self._closed = False
+
+    @property
+    def state(self) -> CollectionState:
+        """The state.
+
+        Raises:
+            CollectionNotFound: the collection was closed.
+        """
+        if self._closed:
+            raise CollectionNotFound(self.names.key.collection)
+        return self._state
+
+    @property
+    def statistics(self) -> Bm25Statistics:
+        """The statistics of the generation; empty ones before the first build."""
+        return self._statistics
+
+    async def load_statistics(self) -> None:
+        """Reads the statistics of the generation."""
+        wanted = statistics_id(self.names.key, self._state.generation)
+        found = await self._store.retrieve(self.names.collections, [wanted], None)
+        self._statistics = statistics_of(found[0]) if found else NO_STATISTICS
+
+    async def refresh(self) -> None:
+        """Looks for a state that another process has written.
+
+        Raises:
+            CollectionNotFound: the collection was deleted meanwhile.
+        """
+        key = self.names.key
+        found = await self._store.retrieve(self.names.collections, [point_id(key.tenant, key.collection)], None)
+        if not found:
+            raise CollectionNotFound(key.collection)
+        seen, known = state_of(found[0]), self._state
+        if (seen.generation, seen.write_sequence) > (known.generation, known.write_sequence):
+            self._state = seen
+            if seen.generation != known.generation:
+                await self.load_statistics()
+
+    async def advance(self, state: CollectionState, statistics: Bm25Statistics | None = None) -> None:
+        """Stores a new state, then shows it."""
+        await self._store.upsert(self.names.collections, [state_point(state)])
+        self._state = state
+        self._statistics = self._statistics if statistics is None else statistics
+
+    def close(self) -> None:
+        """Makes every later use an error."""
+        self._closed = True

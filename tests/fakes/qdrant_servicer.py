@@ -1,0 +1,181 @@
+"""A loopback server that speaks the part of Qdrant's gRPC that Headrace uses. It is not Qdrant's engine.
+
+Good for what lies between client and server: deadlines, failures, the order of calls, conversions. What Qdrant itself
+does is tested by the same contract against a real server, where one is named by QDRANT_URL.
+"""
+
+# ruff: noqa: N802  # the methods are named by the protocol
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc as grpcio
+from qdrant_client import grpc
+
+from tests.fakes.qdrant_engine import StoredCollection, StoredPoint
+
+
+class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
+    """The whole state of the fake server, and switches that make it fail."""
+
+    def __init__(self) -> None:
+        self.collections: dict[str, StoredCollection] = {}
+        self.aliases: dict[str, str] = {}
+        self.calls: list[str] = []
+        self.fail_next: dict[str, grpcio.StatusCode] = {}
+        self.hang: set[str] = set()
+        self.cancelled: list[str] = []
+        self.without_tenant: list[str] = []  # calls whose filter does not begin with a tenant
+
+    async def _enter(self, name: str, context: Any) -> None:
+        self.calls.append(name)
+        if name in self.hang:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.cancelled.append(name)
+                raise
+        if name in self.fail_next:
+            await context.abort(self.fail_next.pop(name), "as told")
+
+    async def _collection(self, name: str, context: Any) -> StoredCollection:
+        found = self.collections.get(self.aliases.get(name, name))
+        if found is None:
+            await context.abort(grpcio.StatusCode.NOT_FOUND, f"Collection `{name}` doesn't exist!")
+            raise AssertionError
+        return found
+
+    def _check_tenant(self, name: str, filter: Any) -> None:
+        if not filter.must or filter.must[0].field.key != "tenant":
+            self.without_tenant.append(name)
+
+    async def Create(self, request: Any, context: Any) -> Any:
+        await self._enter("Create", context)
+        if request.collection_name in self.collections:
+            await context.abort(grpcio.StatusCode.ALREADY_EXISTS, "exists")
+        self.collections[request.collection_name] = StoredCollection()
+        return grpc.CollectionOperationResponse(result=True)
+
+    async def CollectionExists(self, request: Any, context: Any) -> Any:
+        await self._enter("CollectionExists", context)
+        exists = self.aliases.get(request.collection_name, request.collection_name) in self.collections
+        return grpc.CollectionExistsResponse(result=grpc.CollectionExists(exists=exists))
+
+    async def UpdateAliases(self, request: Any, context: Any) -> Any:
+        await self._enter("UpdateAliases", context)
+        for action in request.actions:
+            if action.HasField("delete_alias"):
+                del self.aliases[action.delete_alias.alias_name]
+            else:
+                self.aliases[action.create_alias.alias_name] = action.create_alias.collection_name
+        return grpc.CollectionOperationResponse(result=True)
+
+    async def ListAliases(self, _: Any, context: Any) -> Any:
+        await self._enter("ListAliases", context)
+        described = [grpc.AliasDescription(alias_name=a, collection_name=c) for a, c in self.aliases.items()]
+        return grpc.ListAliasesResponse(aliases=described)
+
+    async def CreateFieldIndex(self, request: Any, context: Any) -> Any:
+        await self._enter("CreateFieldIndex", context)
+        (await self._collection(request.collection_name, context)).indexes.add(request.field_name)
+        return _done()
+
+    async def Upsert(self, request: Any, context: Any) -> Any:
+        await self._enter("Upsert", context)
+        collection = await self._collection(request.collection_name, context)
+        for point in request.points:
+            collection.upsert(point)
+        return _done()
+
+    async def Delete(self, request: Any, context: Any) -> Any:
+        if isinstance(request, grpc.DeleteCollection):
+            await self._enter("DeleteCollection", context)
+            existed = self.collections.pop(request.collection_name, None) is not None
+            return grpc.CollectionOperationResponse(result=existed)
+        await self._enter("Delete", context)
+        self._check_tenant("Delete", request.points.filter)
+        collection = await self._collection(request.collection_name, context)
+        for stored in collection.passing(request.points.filter):
+            del collection.points[stored.point.id.uuid]
+        return _done()
+
+    async def Get(self, request: Any, context: Any) -> Any:
+        await self._enter("Get", context)
+        collection = await self._collection(request.collection_name, context)
+        found = [collection.points[one.uuid] for one in request.ids if one.uuid in collection.points]
+        return grpc.GetResponse(result=_retrieved(found, request))
+
+    async def Count(self, request: Any, context: Any) -> Any:
+        await self._enter("Count", context)
+        self._check_tenant("Count", request.filter)
+        collection = await self._collection(request.collection_name, context)
+        return grpc.CountResponse(result=grpc.CountResult(count=len(collection.passing(request.filter))))
+
+    async def Scroll(self, request: Any, context: Any) -> Any:
+        await self._enter("Scroll", context)
+        self._check_tenant("Scroll", request.filter)
+        collection = await self._collection(request.collection_name, context)
+        after = request.offset.uuid
+        passing = [one for one in collection.passing(request.filter) if one.point.id.uuid >= after]
+        page, rest = passing[: request.limit], passing[request.limit :]
+        response = grpc.ScrollResponse(result=_retrieved(page, request))
+        if rest:
+            response.next_page_offset.CopyFrom(rest[0].point.id)
+        return response
+
+    async def QueryBatch(self, request: Any, context: Any) -> Any:
+        await self._enter("QueryBatch", context)
+        collection = await self._collection(request.collection_name, context)
+        results = []
+        for query in request.query_points:
+            for one in (query, *query.prefetch):
+                self._check_tenant("QueryBatch", one.filter)
+            hits = collection.query(query)
+            points = [
+                grpc.ScoredPoint(id=one.point.id, score=score, payload=_payload(one, query.with_payload))
+                for one, score in hits
+            ]
+            results.append(grpc.BatchResult(result=points))
+        return grpc.QueryBatchResponse(result=results)
+
+
+@asynccontextmanager
+async def serving(fake: FakeQdrant) -> AsyncIterator[int]:
+    """Serves on a free loopback port, which it gives."""
+    server = grpcio.aio.server()
+    grpc.add_CollectionsServicer_to_server(fake, server)  # type: ignore[no-untyped-call]
+    grpc.add_PointsServicer_to_server(fake, server)  # type: ignore[no-untyped-call]
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield port
+    finally:
+        await server.stop(None)
+
+
+def _done() -> Any:
+    return grpc.PointsOperationResponse(result=grpc.UpdateResult(status=grpc.UpdateStatus.Completed))
+
+
+def _payload(stored: StoredPoint, selector: Any) -> dict[str, Any]:
+    kept: Iterable[str] = selector.include.fields if selector.HasField("include") else stored.point.payload
+    if not selector.enable and not selector.HasField("include"):
+        kept = ()
+    return {name: stored.point.payload[name] for name in kept if name in stored.point.payload}
+
+
+def _retrieved(found: list[StoredPoint], request: Any) -> list[Any]:
+    points = []
+    for stored in found:
+        point = grpc.RetrievedPoint(id=stored.point.id, payload=_payload(stored, request.with_payload))
+        if request.with_vectors.enable:
+            dense = grpc.VectorOutput(dense=grpc.DenseVector(data=stored.dense()))
+            sparse = stored.sparse()
+            vector = grpc.SparseVector(indices=list(sparse), values=list(sparse.values()))
+            both = {"dense": dense, "sparse": grpc.VectorOutput(sparse=vector)}
+            point.vectors.CopyFrom(grpc.VectorsOutput(vectors=grpc.NamedVectorsOutput(vectors=both)))
+        points.append(point)
+    return points
