@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from indexers.errors import ParseFailed
 from indexers.parsing.charsets import stream_encoding
@@ -13,7 +12,7 @@ from indexers.parsing.parsed import ParsedDocument, ParseFailure
 from indexers.parsing.rows import failed_row, row_document
 
 _SEPARATORS = ",;\t|"
-_READ_BYTES = 1 << 16
+_OWN_COLUMNS = frozenset({"_id", "id", "title", "text"})
 
 
 def parse_csv(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocument | ParseFailure]:
@@ -26,18 +25,26 @@ def parse_csv(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocumen
     # The module's own bound is one for the whole process; ours only ever raises it.
     csv.field_size_limit(max(csv.field_size_limit(), options.max_text_characters + 1))
     lines = _lines(file, encoding, options)
-    header_line = next(lines, "")
-    separator = max(_SEPARATORS, key=header_line.count)
-    names = [name.strip() for name in next(csv.reader([header_line], delimiter=separator), [])]
-    columns = [name.lower() if name.lower() in ("_id", "id", "title", "text") else name for name in names]
-    if "text" not in columns:
-        raise ParseFailed(file.name, f"has no column 'text'; its columns are {', '.join(columns)[:200] or 'none'}")
+    columns, separator = _header(file, next(lines, ""))
     for parsed in _rows(file, columns, lines, separator):
         if isinstance(parsed, ParsedDocument):
             yield ParsedDocument(parsed.document, warnings + parsed.warnings)
             warnings = ()  # said once a file
         else:
             yield parsed
+
+
+def _header(file: SourceFile, line: str) -> tuple[list[str], str]:
+    """Returns the names of the columns, ours in lower case, and the separator."""
+    separator = max(_SEPARATORS, key=line.count)
+    try:
+        names = [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
+    except csv.Error as error:
+        raise ParseFailed(file.name, f"has a header that is no CSV: {error}") from error
+    columns = [name.lower() if name.lower() in _OWN_COLUMNS else name for name in names]
+    if "text" not in columns:
+        raise ParseFailed(file.name, f"has no column 'text'; its columns are {', '.join(columns)[:200] or 'none'}")
+    return columns, separator
 
 
 def _rows(
@@ -64,25 +71,9 @@ def _rows(
 
 
 def _lines(file: SourceFile, encoding: str, options: ParseOptions) -> Iterator[str]:
-    """Yields decoded lines with their ends."""
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    waiting: list[str] = []
-    length = 0
-    with file.path.open("rb") as opened:
-        for last, block in _blocks(iter(lambda: opened.read(_READ_BYTES), b"")):
-            *lines, rest = decoder.decode(block, last).split("\n")
-            for line in lines:
-                yield "".join([*waiting, line, "\n"])
-                waiting, length = [], 0
-            waiting.append(rest)
-            length += len(rest)
-            if length > options.max_row_bytes:
+    """Yields lines with their ends: CR LF, LF or CR."""
+    with file.path.open(encoding=encoding, errors="replace", newline="") as opened:
+        while line := opened.readline(options.max_row_bytes + 1):
+            if len(line) > options.max_row_bytes:
                 raise ParseFailed(file.name, f"has a line longer than {options.max_row_bytes} characters")
-    if length:
-        yield "".join(waiting)
-
-
-def _blocks(blocks: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:
-    for block in blocks:
-        yield False, block
-    yield True, b""
+            yield line

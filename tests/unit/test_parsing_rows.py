@@ -100,6 +100,13 @@ def test_csv_columns_become_fields(tmp_path: Path) -> None:
     assert (second.document_id, second.title, second.text, second.metadata) == ("2", "", "t", {"Lang": "en"})
 
 
+def test_every_kind_of_line_end_ends_a_row(tmp_path: Path) -> None:
+    """CR LF, LF and the old CR alone."""
+    for end in ("\r\n", "\n", "\r"):
+        items = _items(tmp_path, "a.csv", end.join(["id,text", "1,x", "2,y"]))
+        assert [document.text for document in _documents(items)] == ["x", "y"]
+
+
 def test_csv_without_a_text_column_is_a_failure(tmp_path: Path) -> None:
     """The reason lists the columns."""
     assert _failures(_items(tmp_path, "a.csv", "id,body\n1,x")) == [
