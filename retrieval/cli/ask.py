@@ -13,7 +13,7 @@ from retrieval.cli.documents import Collection, Where
 from retrieval.cli.exits import WorkFailed
 from retrieval.cli.output import print_json, show, table
 from retrieval.cli.plain import plain
-from retrieval.cli.retrieve import Question, TopK
+from retrieval.cli.retrieve import Question, TopK, place
 from retrieval.cli.session import CLIENT, Session, with_session
 from retrieval.cli.waterfall import remarks, waterfall
 
@@ -86,7 +86,7 @@ def answer_parts(answer: dict[str, Any]) -> list[RenderableType | str]:
         (
             f"[{source['number']}]",
             "cited" if source["number"] in cited else "",
-            " > ".join([source["title"] or source["document_id"], *source["heading_path"]]),
+            place(source),
             source["source_uri"],
         )
         for source in answer["sources"]

@@ -36,6 +36,8 @@ Fields = Annotated[
     ),
 ]
 
+Description = Annotated[str | None, typer.Option("--description", help="What the collection is for.")]
+
 
 @commands.command("list")
 @with_session(*CLIENT)
@@ -50,11 +52,12 @@ def list_(session: Session) -> None:
 
 @commands.command("create")
 @with_session(*CLIENT)
-def create(session: Session, name: Name, field: Fields = None, description: str = "") -> None:
+def create(session: Session, name: Name, field: Fields = None, description: Description = None) -> None:
     """Create a collection."""
     declared = wire_fields(declared_fields(field or []))
     _show_one(
-        session, call(session, lambda client: client.create_collection(name, fields=declared, description=description))
+        session,
+        call(session, lambda client: client.create_collection(name, fields=declared, description=description or "")),
     )
 
 
@@ -67,7 +70,7 @@ def show_(session: Session, name: Name) -> None:
 
 @commands.command("update")
 @with_session(*CLIENT)
-def update(session: Session, name: Name, field: Fields = None, description: str | None = None) -> None:
+def update(session: Session, name: Name, field: Fields = None, description: Description = None) -> None:
     """Declare more metadata fields, or change the description."""
     if not field and description is None:
         raise WrongUse("nothing to change; give --field or --description")

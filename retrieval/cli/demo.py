@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 COLLECTION = "python"
 QUESTIONS = (
-    "How are default parameter values evaluated?",
-    "What does the nonlocal statement do?",
+    "When is the else clause of a try statement executed?",
+    "Why are default arguments shared between function calls?",
     "How can I run a shell command and capture its output?",
 )
 _FOLDER = Path(".cache/headrace-demo")  # kept, so that the second run has nothing to embed
@@ -60,7 +60,9 @@ async def run_demo(
     plain_environ = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
     report = await _index(load_settings(config, {}, {"data.folder": str(folder)}).settings, documents)
     counts = report.counts
-    note(f"{counts.written:,} documents indexed, {counts.unchanged:,} unchanged; starting the server")
+    note(
+        f"{counts.written:,} documents ({counts.chunks:,} chunks) indexed, {counts.unchanged:,} unchanged; serving them"
+    )
     async with child_server(config, folder, plain_environ) as address:
         answers = await _ask_all(address, streamed=streamed)
     seconds = time.perf_counter() - begun
@@ -77,11 +79,13 @@ def _own_config(folder: Path) -> Path:
 
 
 async def _index(settings: Settings, documents: Sequence[ParsedDocument]) -> IndexReport:
+    from indexers.demo_corpus import DEMO_FIELDS
     from retrieval.cli.index_job import IndexJob
     from retrieval.cli.index_local import index_local
 
+    fields = {name: kind.value for name, kind in DEMO_FIELDS.items()}
     with index_progress(len(documents)) as progress:
-        job = IndexJob(COLLECTION, {}, documents, ())
+        job = IndexJob(COLLECTION, fields, documents, ())
         return await index_local(settings, _TENANT, job, progress)
 
 

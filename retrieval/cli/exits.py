@@ -12,8 +12,12 @@ import enum
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from grpc.aio import AioRpcError
 
 
 class Exit(enum.IntEnum):
@@ -91,7 +95,7 @@ def _describe(error: Exception) -> tuple[Exit, str]:
     return Exit.FAILED, str(error) or type(error).__name__
 
 
-def _describe_status(error: grpc.aio.AioRpcError) -> tuple[Exit, str]:  # type: ignore[name-defined]  # noqa: F821
+def _describe_status(error: AioRpcError) -> tuple[Exit, str]:
     import grpc
 
     from retrieval.client import error_info

@@ -46,7 +46,7 @@ def hit_table(hits: list[dict[str, Any]]) -> RenderableType | str:
             str(rank),
             f"{hit['score']:.3f}",
             *(_score(hit["scores"], part) for part in parts),
-            _place(hit),
+            place(hit),
             _beginning(hit),
         )
         for rank, hit in enumerate(hits, 1)
@@ -59,9 +59,11 @@ def _score(scores: dict[str, float | None] | None, part: str) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def _place(hit: dict[str, Any]) -> str:
-    page = f", page {hit['page']}" if hit["page"] else ""
-    return " > ".join([hit["title"] or hit["document_id"], *hit["heading_path"]]) + page
+def place(found: dict[str, Any]) -> str:
+    """Returns where a hit or a citation stands: title, headings that do not repeat it, and page."""
+    title = found["title"] or found["document_id"]
+    headings = found["heading_path"][found["heading_path"][:1] == [title] :]
+    return " > ".join([title, *headings]) + (f", page {found['page']}" if found["page"] else "")
 
 
 def _beginning(hit: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,22 +44,29 @@ def texts(tmp_path):
     return folder
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """The data folder of a running server."""
-    folder = tmp_path_factory.mktemp("served")
+@contextmanager
+def serving(folder, settings):
+    """Runs a server on a free port while the body runs; it says that it serves, and ends with exit code 0."""
     config = folder / "headrace.toml"
-    config.write_text("[retrieval]\ntop_k = 5\n", encoding="utf-8")
+    config.write_text(settings, encoding="utf-8")
     command = [sys.executable, "-m", "retrieval.cli.main", "serve", "--port", "0"]
     options = ["--config", str(config), "--data", str(folder)]
     with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, env=ENVIRON, text=True) as process:
         assert process.stderr is not None
-        serving = next((line for line in process.stderr if '"serving"' in line), "")
-        assert serving, "the server did not begin to serve"
-        yield folder
+        said = next((line for line in process.stderr if '"serving"' in line), "")
+        assert said, "the server did not begin to serve"
+        yield
         process.terminate()
         process.stderr.read()
         assert process.wait() == 0
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The data folder of a running server."""
+    folder = tmp_path_factory.mktemp("served")
+    with serving(folder, "[retrieval]\ntop_k = 5\n"):
+        yield folder
 
 
 def test_index_by_itself_then_only_what_changed(capsys, texts, tmp_path):
@@ -95,6 +103,10 @@ def test_path_from_files_to_an_answer(capsys, served, texts):
     assert (code, json.loads(out)["written"]) == (0, 3)
     code, out, _ = run(capsys, "index", str(texts), "-c", "water", *options, *at)
     assert (code, json.loads(out)["unchanged"]) == (0, 3)
+    (texts / "turbine.md").rename(texts / "wheel.md")
+    code, out, _ = run(capsys, "index", str(texts), "-c", "water", "--prune", *options, *at)
+    pruned = json.loads(out)
+    assert (code, pruned["written"], pruned["unchanged"], pruned["removed"]) == (0, 1, 2, 1)
 
     code, out, _ = run(capsys, "ask", "What lets salmon past a weir?", "-c", "water", *at, "--json")
     answer = json.loads(out)
@@ -113,6 +125,23 @@ def test_path_from_files_to_an_answer(capsys, served, texts):
     assert code == 0
     assert json.loads(out)["hits"][0]["metadata"] == {"year": 1958}
     assert run(capsys, "retrieve", "energy of water", "-c", "water", *at)[0] == 0
+
+
+def test_key_opens_its_own_tenant(capsys, texts, tmp_path):
+    """A server with keys refuses callers without one; the key comes from an option or a variable."""
+    made = json.loads(
+        run(capsys, "keys", "new", "app", "--tenant", "acme", "--role", "read", "--role", "write", "--json")[1]
+    )
+    entry = "\n".join(f"{name} = {json.dumps(made[name])}" for name in ("name", "sha256", "tenant", "roles"))
+    with serving(tmp_path, f"[[auth.keys]]\n{entry}\n"):
+        at = ("--data", str(tmp_path))
+        code, _, err = run(capsys, "collections", "list", *at)
+        assert code == 1
+        assert "API key" in err
+        assert run(capsys, "index", str(texts), "-c", "notes", *at, environ={"HEADRACE_API_KEY": made["key"]})[0] == 0
+        code, out, _ = run(capsys, "collections", "list", *at, "--api-key", made["key"], "--json")
+        assert (code, [one["name"] for one in json.loads(out)["collections"]]) == (0, ["notes"])
+    assert (tmp_path / "acme" / "notes").is_dir()
 
 
 def test_documents_are_looked_after(capsys, served, texts):
@@ -167,13 +196,16 @@ def test_server_is_looked_at_and_reloaded(capsys, served):
 
 async def test_demo_answers_its_questions(tmp_path, capsys):
     """The demo indexes what it is given, asks a server of its own over gRPC, streams answers and shows the stages."""
-    texts = ("Default parameter values are evaluated when the function is defined.", "A shell command prints output.")
+    texts = (
+        "Default arguments are made when the function is defined, so calls share them.",
+        "A shell command prints output.",
+    )
     documents = [ParsedDocument(Document(f"topic/{n}", f"topic {n}", text)) for n, text in enumerate(texts)]
     environ = {**ENVIRON, "HEADRACE_SERVER__HOST": "no such host"}
     result = await run_demo(tmp_path, documents, environ, streamed=True)
     out = capsys.readouterr().out
     assert [answer["question"] for answer in result["answers"]] == list(QUESTIONS)
-    assert "Default parameter values are evaluated when the function is defined. [1]" in out
+    assert "Default arguments are made when the function is defined, so calls share them. [1]" in out
     assert "generate" in out
     assert not (tmp_path / "server.json").exists()
 

@@ -87,12 +87,12 @@ def test_waterfall_shows_stages_and_total(capsys):
 def test_hits_show_where_they_stand(capsys):
     """A hit shows its scores, title, headings and page; the text is shortened; markup in it is just text."""
     hit = retrieval_pb2.Hit(
-        title="Git [bold]", heading_path=["A", "B"], page=3, score=0.25, text="[red]word[/red] " * 40
+        title="Git [bold]", heading_path=["Git [bold]", "B"], page=3, score=0.25, text="[red]word[/red] " * 40
     )
     hit.scores.dense = 0.5
     show(hit_table([plain(hit)]))
     out = " ".join(capsys.readouterr().out.split())
-    for said in ("0.250", "0.500", "Git [bold]", "page 3", "[red]word[/red]", "…"):
+    for said in ("0.250", "0.500", "Git [bold] > B, page 3", "[red]word[/red]", "…"):
         assert said in out
     show(hit_table([]))
     assert "nothing was found" in capsys.readouterr().out
