@@ -66,7 +66,7 @@ def show_(session: Session, document_id: Annotated[str, typer.Argument(metavar="
 def delete(
     session: Session,
     collection: Collection,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
     where: Where = "",
 ) -> None:
     """Delete documents by id or by filter; the exit code is 1 when some of the ids are not there."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @with_session(*CLIENT)
 def index(
     session: Session,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders to read.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files and folders to read.")],
     collection: Collection,
     create_field: Annotated[
         list[str] | None,
