@@ -51,8 +51,12 @@ proto: $(DEV_STAMP) ## generate the stubs from the .proto files
 proto-check: proto ## fail when the checked-in stubs are not current
 	git diff --exit-code -- proto
 
-docs: $(STAMP) ## write the settings reference from the settings' docstrings
-	$(BIN)/python -m retrieval.settings_reference > docs/settings.md
+docs: $(STAMP) ## write the settings reference and the example file from the settings' docstrings
+	$(BIN)/headrace config reference > docs/settings.md
+	$(BIN)/headrace config example > headrace.example.toml
+
+docs-check: docs ## fail when the written documentation is not current
+	git diff --exit-code -- docs headrace.example.toml
 
 bench: $(DEV_STAMP) ## the short form of the benchmarks, on the corpus of the demo
 	$(BIN)/python -m bench.stages --demo --json bench/results/stages.json
