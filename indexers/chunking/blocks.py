@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from indexers.chunking.spans import trimmed
 from indexers.types import TextFormat
 
 _LINE_BREAK = re.compile(r"\r\n?|\n")
@@ -106,12 +107,10 @@ def _on_pages(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
         while start < block.end:
             feed = text.find("\f", start, block.end)
             end = block.end if feed < 0 else feed
-            piece = text[start:end]
-            left = len(piece) - len(piece.lstrip())
-            if left < len(piece):
-                page += text.count("\f", position, start)
-                position = start
-                yield replace(block, start=start + left, end=start + len(piece.rstrip()), page=page)
+            page += text.count("\f", position, start)
+            position = start
+            for first, last in trimmed(text, start, end):
+                yield replace(block, start=first, end=last, page=page)
             start = end + 1 if feed >= 0 else end
 
 

@@ -18,7 +18,8 @@ from itertools import zip_longest
 from encoders.types import TokenCounter
 from indexers.chunking.blocks import Block, find_blocks
 from indexers.chunking.embedding_text import HEADER_SHARE, header_text
-from indexers.chunking.splitting import Span, split_block
+from indexers.chunking.spans import Span, trimmed
+from indexers.chunking.splitting import split_block
 from indexers.chunking.token_positions import TokenPositions, good_cut
 from indexers.types import Chunk, Document
 
@@ -114,10 +115,8 @@ class Chunker:
         middle = (start + end) // 2
         cut = min(good_cut(text, middle - (end - start) // 4, middle + 1), end - 1)
         for low, high in ((start, cut), (cut, end)):
-            piece = text[low:high]
-            left = len(piece) - len(piece.lstrip())
-            if left < len(piece):
-                yield from self._halved(text, low + left, low + len(piece.rstrip()), header, room)
+            for span in trimmed(text, low, high):
+                yield from self._halved(text, *span, header, room)
 
 
 def chunk_id(document_id: str, content: str, occurrence: int) -> str:

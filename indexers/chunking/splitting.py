@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator
 
 from indexers.chunking.blocks import Block, BlockKind
+from indexers.chunking.spans import Span, trimmed
 from indexers.chunking.token_positions import TokenPositions
 from indexers.sentences import sentence_spans
-
-Span = tuple[int, int]
 
 _LINE = re.compile(r"[^\r\n]+")
 
@@ -29,7 +28,8 @@ def split_block(
     units = [
         piece
         for unit in _units(text, block)
-        for piece in _pieces(unit, positions, target_tokens, max(4, overlap // 2) if overlap else target_tokens)
+        for start, end in _pieces(unit, positions, target_tokens, max(4, overlap // 2) if overlap else target_tokens)
+        for piece in trimmed(text, start, end)
     ]
     return _pack(units, positions, target_tokens, overlap)
 

@@ -43,6 +43,7 @@ def test_chunks_hold_all_text_in_order_within_the_limit(text: str, title: str, f
     chunker = Chunker(PieceCounter(), ChunkLimits(limit_tokens=limit, target_tokens=12, overlap_tokens=4))
     chunks = chunker.chunk(Document("d", title, text, format))
     assert all(text[chunk.start : chunk.end] == chunk.text for chunk in chunks)
+    assert all(chunk.text == chunk.text.rstrip() != "" for chunk in chunks)
     assert all(before.start < after.start for before, after in pairwise(chunks))
     assert [chunk.ordinal for chunk in chunks] == list(range(len(chunks)))
     assert all(PieceCounter().count(chunker.embedding_text(title, chunk)) + 2 <= limit for chunk in chunks)
