@@ -13,7 +13,7 @@ import argparse
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +79,7 @@ def _arguments() -> argparse.Namespace:
     made.add_argument("--index", choices=("exact", "edge"), default="exact", help="what searches")
     made.add_argument("--dense-weight", type=float, metavar="W", help="weight of the dense branch in `hybrid`")
     made.add_argument("--model", default="", metavar="DIR", help="the cross-encoder of the mode `rerank`")
+    made.add_argument("--depth", type=int, metavar="N", help="pairs of a question that it scores")
     return made.parse_args()
 
 
@@ -88,6 +89,8 @@ def _flags(arguments: argparse.Namespace) -> Mapping[str, object]:
         flags["retrieval.dense_weight"] = arguments.dense_weight
     if arguments.model:
         flags["rerank.model"] = arguments.model
+    if arguments.depth:
+        flags["rerank.depth"] = arguments.depth
     return flags
 
 
@@ -128,8 +131,9 @@ async def _judge_mode(run: _Run, source: BeirSet, path: RequestPath, mode: str) 
 
 
 def _thresholds(settings: Settings, mode: str) -> Thresholds:
-    asked = {**asdict(MODES[mode]), "top_k": _HITS, "context_tokens": _CONTEXT_TOKENS, "cache": False}
-    return resolve(settings, Overrides(**asked))
+    # Every hit of a reranked list was reranked, so it is as long as the depth.
+    hits = settings.rerank.depth if MODES[mode].rerank else _HITS
+    return resolve(settings, replace(MODES[mode], top_k=hits, context_tokens=_CONTEXT_TOKENS, cache=False))
 
 
 async def _judge_question(

@@ -132,7 +132,7 @@ def _print(names: list[str], curves: Mapping[str, Curves], baselines: Baselines)
         worst = float((values - better).min())
         rows.append([name, float(DENSE_WEIGHTS[curve.best]), *map(float, values), float(values.mean()), worst])
     print_table("nDCG@10 on the test split, each normalisation with its best common weight of train", columns, rows)
-    chosen = max(curves, key=lambda name: float(curves[name].train[:, curves[name].best].mean()))
+    chosen = next(iter(curves))
     _print_weights(chosen, names, curves[chosen])
 
 
