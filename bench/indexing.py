@@ -199,12 +199,13 @@ async def _searches(
 ) -> tuple[Quantiles, Quantiles]:
     searched = await path.catalog.create(KEY, {}, "")
     indexer = Indexer(searched, encoders.dense, encoders.chunker)
-    await indexer.run(map(ParsedDocument, documents[:_SEARCHED]))
+    there = min(_SEARCHED, len(documents) // 2)
+    await indexer.run(map(ParsedDocument, documents[:there]))
     await searched.build()
     requests = _requests(settings, questions)
     idle = await _search_until(path, requests, asyncio.create_task(asyncio.sleep(_IDLE_S)))
     # The same collection is written to: what searches wait for is all there is to wait for.
-    writing = asyncio.create_task(indexer.run(map(ParsedDocument, documents[_SEARCHED:])))
+    writing = asyncio.create_task(indexer.run(map(ParsedDocument, documents[there:])))
     beside = await _search_until(path, requests, writing)
     return quantiles(idle), quantiles(beside)
 

@@ -22,7 +22,7 @@ async def index_once(path: Path, count: int) -> None:
     """Indexes without keeping the passages, as `headrace index` does, and builds a generation."""
     settings = Settings()
     async with (
-        open_encoders(settings, DEFAULT_FOLDER / "none") as encoders,
+        open_encoders(settings, DEFAULT_FOLDER) as encoders,
         open_request_path(settings, encoders, encoders.dense) as opened,
     ):
         index = await opened.catalog.create(KEY, {}, "")

@@ -24,15 +24,15 @@ _KEY_BYTES = 16
 
 
 class VectorStore:
-    """The vectors of one model revision, in memory and on disk. Several processes may append at the same time."""
+    """The vectors of one model revision, on disk, and in memory from the first use on.
+
+    Several processes may append at the same time.
+    """
 
     def __init__(self, folder: Path, revision: str, dim: int) -> None:
         self._folder = folder / revision[:16]
-        self._folder.mkdir(parents=True, exist_ok=True)
         self._dim = dim
-        self._vectors: dict[bytes, NDArray[np.float32]] = {}
-        with self._locked():
-            self._load()
+        self._loaded: dict[bytes, NDArray[np.float32]] | None = None
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -51,6 +51,13 @@ class VectorStore:
             _append(self._keys_file, whole * _KEY_BYTES, b"".join(keys))
 
     @property
+    def _vectors(self) -> dict[bytes, NDArray[np.float32]]:
+        if self._loaded is None:
+            with self._locked():
+                self._loaded = self._load()
+        return self._loaded
+
+    @property
     def _keys_file(self) -> Path:
         return self._folder / "keys.bin"
 
@@ -62,17 +69,17 @@ class VectorStore:
         """Returns how many entries are complete in both files."""
         return min(_size(self._keys_file) // _KEY_BYTES, _size(self._vectors_file) // (4 * self._dim))
 
-    def _load(self) -> None:
+    def _load(self) -> dict[bytes, NDArray[np.float32]]:
         count = self._cut_to_whole()
         if not count:
-            return
+            return {}
         keys = self._keys_file.read_bytes()
         stored = np.fromfile(self._vectors_file, dtype="<f4", count=count * self._dim).reshape(count, self._dim)
-        for row in range(count):
-            self._vectors[keys[row * _KEY_BYTES : (row + 1) * _KEY_BYTES]] = stored[row]
+        return {keys[row * _KEY_BYTES : (row + 1) * _KEY_BYTES]: stored[row] for row in range(count)}
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
