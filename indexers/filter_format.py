@@ -33,11 +33,12 @@ def _format(condition: Condition) -> tuple[str, int]:
     if isinstance(condition, MatchAny):
         return _format_match(field, condition, negated=False), _ONE
     bounds = [
-        f"{field} {sign} {_format_value(value)}"
+        f"{sign} {_format_value(value)}"
         for sign, value in ((">", condition.gt), (">=", condition.gte), ("<", condition.lt), ("<=", condition.lte))
         if value is not None
     ]
-    return _joined("AND", bounds, _AND)
+    text = _joined("AND", bounds, _ONE)[0]
+    return f"{field} ({text})" if len(bounds) > 1 else f"{field} {text}", _ONE
 
 
 def _format_filter(filter: Filter) -> tuple[str, int]:

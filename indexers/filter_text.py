@@ -2,7 +2,9 @@
 
 NOT binds closer than AND, AND closer than OR; words of the language are read in any case. Values are quoted texts,
 numbers, `true` and `false`; a date is a text. A field whose name is a word of the language, or has other characters,
-stands in backquotes. `!=` and `NOT` are also true of documents without the field.
+stands in backquotes. `!=` and `NOT` are also true of documents without the field. Where a field has several values,
+`year >= 2020 AND year < 2023` asks for one that keeps the first bound and one that keeps the second; `year (>= 2020 AND
+< 2023)` asks for one that keeps both.
 """
 
 from __future__ import annotations
@@ -133,15 +135,36 @@ class _Parser:
             if not self._take_word("IN"):
                 raise self._unexpected("IN")
             return _none_of(MatchAny(field, self._values()))
+        if self._take_sign("("):
+            return self._range(field)
         token = self._take()
         if token.source == "=":
             return MatchAny(field, (self._value(),))
         if token.source == "!=":
             return _none_of(MatchAny(field, (self._value(),)))
-        if token.source not in _BOUNDS:
-            self._next -= 1
-            raise self._unexpected("=, !=, <, <=, >, >=, IN or NOT IN")
-        return _BOUNDS[token.source](field, self._value())
+        self._next -= 1
+        if token.source in _BOUNDS:
+            return Range(field, **dict([self._bound()]))
+        raise self._unexpected("=, !=, <, <=, >, >=, IN or NOT IN")
+
+    def _range(self, field: str) -> Range:
+        """Reads several bounds that one value must keep, as in `year (>= 2020 AND < 2023)`."""
+        bounds = dict([self._bound()])
+        while self._take_word("AND"):
+            name, value = self._bound()
+            if name in bounds:
+                self._next -= 2
+                raise self._unexpected("each bound once")
+            bounds[name] = value
+        self._expect_sign(")")
+        return Range(field, **bounds)
+
+    def _bound(self) -> tuple[str, Scalar]:
+        name = _BOUNDS.get(self._token.source)
+        if name is None:
+            raise self._unexpected("<, <=, > or >=")
+        self._next += 1
+        return name, self._value()
 
     def _values(self) -> tuple[Scalar, ...]:
         self._expect_sign("(")
@@ -222,12 +245,7 @@ def _unescaped(token: _Token) -> str:
     return _ESCAPE.sub(character, token.source[1:-1])
 
 
-_BOUNDS = {
-    "<": lambda field, value: Range(field, lt=value),
-    "<=": lambda field, value: Range(field, lte=value),
-    ">": lambda field, value: Range(field, gt=value),
-    ">=": lambda field, value: Range(field, gte=value),
-}
+_BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 
 def _all_of(conditions: Sequence[Condition]) -> Condition:
@@ -260,7 +278,7 @@ def _any_of(conditions: Sequence[Condition]) -> Condition:
 def _none_of(condition: Condition) -> Condition:
     if isinstance(condition, Filter):
         if condition.should and not condition.must and not condition.must_not:
-            return Filter(must_not=condition.should)
+            return _all_of([_none_of(one) for one in condition.should])
         if len(condition.must_not) == 1 and not condition.must and not condition.should:
             return condition.must_not[0]
     return Filter(must_not=(condition,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from indexers.errors import FilterEmpty, FilterSyntax, FilterTooDeep
@@ -55,6 +55,7 @@ METADATA: st.SearchStrategy[Metadata] = st.fixed_dictionaries(
 
 
 @settings(max_examples=120, deadline=None)
+@example(filter=Filter(must_not=(Range("count", gt=0, lt=0),)), metadata={"count": (1, -1)})
 @given(filter=FILTERS, metadata=METADATA)
 def test_a_written_filter_means_the_same_when_it_is_read(filter: Filter, metadata: Metadata) -> None:
     """It passes the same documents, and from then on text and filter stay as they are."""
