@@ -12,6 +12,7 @@ tokens for tokenizers that split at white space, at most one more a segment for 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -47,6 +48,7 @@ class Tokenization:
         self._pair = Frame.of_pair(tokenizer)
         self.name = name
         self.max_tokens = max_tokens
+        self.adds_up = _splits_at_spaces(tokenizer)
         if self.pair_query_limit < 1:
             raise ModelUnsupported(name, f"a limit of {max_tokens} tokens leaves no room for text; raise it")
 
@@ -125,6 +127,12 @@ class Tokenization:
             [_visible(text) for text in texts], add_special_tokens=False
         )
         return found
+
+
+def _splits_at_spaces(tokenizer: Tokenizer) -> bool:
+    """Whether no token holds white space, so that none can reach over it; others mark or merge it."""
+    splitter = json.loads(tokenizer.to_str()).get("pre_tokenizer") or {}
+    return splitter.get("type") in {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
 
 
 def _visible(text: str) -> str:

@@ -181,6 +181,11 @@ class TokenCounter(Protocol):
         """What replies call the tokenizer."""
         ...
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether texts joined by white space have just the tokens that they have apart."""
+        ...
+
     def count(self, text: str) -> int:
         """Counts the tokens of the text alone, without special tokens."""
         ...

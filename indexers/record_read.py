@@ -127,7 +127,8 @@ _HEAD = """
 SELECT write_sequence, document_count, chunk_count, (SELECT coalesce(max(chunk_row), 0) FROM chunks) FROM collection
 """
 _PASSAGE = """
-SELECT chunk_id, document_id, title, heading_path, text, start, end, ordinal, page, metadata, source_uri
+SELECT chunk_id, document_id, title, heading_path, text, start, end, ordinal, page, metadata, source_uri,
+    token_count
 FROM chunks JOIN documents USING (document_row)
 WHERE chunk_id = :id AND added_sequence <= :sequence AND ifnull(removed_sequence, :sequence + 1) > :sequence
 """
@@ -167,7 +168,7 @@ WHERE added_sequence <= :after AND removed_sequence > :after AND removed_sequenc
 
 
 def _passage(row: _Row) -> Passage:
-    chunk_id, document_id, title, heading_path, text, start, end, ordinal, page, metadata, source_uri = row
+    chunk_id, document_id, title, heading_path, text, start, end, ordinal, page, metadata, source_uri, tokens = row
     return Passage(
         chunk_id=str(UUID(bytes=chunk_id)),
         document_id=document_id,
@@ -180,6 +181,7 @@ def _passage(row: _Row) -> Passage:
         page=page,
         metadata=metadata_from_json(metadata),
         source_uri=source_uri,
+        token_count=tokens,
     )
 
 

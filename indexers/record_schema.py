@@ -58,7 +58,8 @@ CREATE TABLE chunks (
     end INTEGER NOT NULL,
     page INTEGER NOT NULL,
     heading_path TEXT NOT NULL,
-    text TEXT NOT NULL
+    text TEXT NOT NULL,
+    token_count INTEGER NOT NULL
 );
 CREATE INDEX chunks_by_id ON chunks (chunk_id);
 CREATE INDEX chunks_by_document ON chunks (document_row);

@@ -177,8 +177,8 @@ def _insert_chunks(connection: sqlite3.Connection, encoded: EncodedDocument, doc
         chunk = one.chunk
         path = json.dumps(chunk.heading_path, ensure_ascii=False)
         row = connection.execute(
-            "INSERT INTO chunks (document_row, chunk_id, ordinal, start, end, page, heading_path, text)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunks (document_row, chunk_id, ordinal, start, end, page, heading_path, text,"
+            " token_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 document_row,
                 UUID(chunk.chunk_id).bytes,
@@ -188,6 +188,7 @@ def _insert_chunks(connection: sqlite3.Connection, encoded: EncodedDocument, doc
                 chunk.page,
                 path,
                 chunk.text,
+                chunk.token_count,
             ),
         ).lastrowid
         connection.execute(

@@ -90,6 +90,7 @@ class Chunk:
     heading_path: tuple[str, ...]
     page: int  # from 1; 0 when the document has no pages
     text: str  # document.text[start:end]
+    token_count: int  # of the text alone, as the dense encoder's tokenizer counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class Passage:
     page: int
     metadata: Metadata
     source_uri: str = ""
+    token_count: int = 0  # of the text alone, as the dense encoder's tokenizer counts; 0 when that is not known
 
 
 @dataclass(frozen=True, slots=True)

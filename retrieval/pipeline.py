@@ -10,16 +10,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
-from rerank.types import AsyncReranker
-
 from encoders.bm25 import upper_bound
-from encoders.types import AsyncDenseEncoder, TokenCounter
+from encoders.types import AsyncDenseEncoder
 from indexers.filters import Filter
 from indexers.index import Catalog, Index
 from indexers.schema import coerce_filter
 from indexers.types import CollectionKey, Epoch, SearchQuery
+from rerank.types import AsyncReranker
 from retrieval.admission import Admission
-from retrieval.assembly import assemble, generation_budget
+from retrieval.assembly import PassageCounter, assemble, generation_budget
 from retrieval.caching.embeddings import QueryEmbeddings
 from retrieval.citations import CitationParser
 from retrieval.clock import Stage, StageClock
@@ -58,7 +57,7 @@ class Engines:
     encoder: AsyncDenseEncoder
     embeddings: QueryEmbeddings
     reranker: AsyncReranker | None
-    counter: TokenCounter
+    counter: PassageCounter
     backends: Mapping[str, Backend]
 
 
@@ -187,7 +186,7 @@ class Pipeline:
         epoch: Epoch,
         context_tokens: int,
         trace: Trace,
-        counter: TokenCounter | None = None,
+        counter: PassageCounter | None = None,
     ) -> Retrieved:
         thresholds = request.thresholds
         with trace.clock.stage(Stage.ASSEMBLE):

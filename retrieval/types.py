@@ -113,7 +113,7 @@ class Citation:
     """A numbered source of the context: one chunk, or adjacent ones of a document merged."""
 
     number: int  # from 1
-    passage: Passage  # merged: text == document.text[start:end]
+    passage: Passage  # merged: document.text[start:end], white space between its chunks as line feeds
     chunk_ids: tuple[str, ...]
 
 

@@ -25,6 +25,7 @@ from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
 from retrieval.settings import Settings
 from retrieval.settings.load import Loaded
+from retrieval.token_counters import RememberingCounter
 
 KEY = CollectionKey("default", "bench")  # the tenant of a server without keys
 _NO_CACHE_BYTES = 0
@@ -64,7 +65,7 @@ async def request_path_over(
             encoder=encoder,
             embeddings=QueryEmbeddings(MemoryCache("query", _NO_CACHE_BYTES), encoder.dim),
             reranker=reranker,
-            counter=encoders.dense.tokenization,
+            counter=RememberingCounter(encoders.dense.tokenization, knows_passages=True),
             backends={},
         )
         loaded = Loaded(settings, {}, None)

@@ -83,7 +83,9 @@ class Chunker:
                 occurrence = occurrences.get(content, 0)
                 occurrences[content] = occurrence + 1
                 identity = chunk_id(document.document_id, content, occurrence)
-                chunks.append(Chunk(identity, len(chunks), start, end, path, blocks[0].page, text[start:end]))
+                part = text[start:end]
+                count = self._counter.count(part)
+                chunks.append(Chunk(identity, len(chunks), start, end, path, blocks[0].page, part, count))
         return tuple(chunks)
 
     def embedding_text(self, title: str, chunk: Chunk) -> str:

@@ -38,7 +38,19 @@ from indexers.types import (
 
 _NAMESPACE = UUID("6f1d3c2a-58c1-4b1e-9a53-0d5f6d3b8e11")
 
-PASSAGE = ("document_id", "title", "heading_path", "text", "start", "end", "ordinal", "page", "metadata", "source_uri")
+PASSAGE = (
+    "document_id",
+    "title",
+    "heading_path",
+    "text",
+    "start",
+    "end",
+    "ordinal",
+    "page",
+    "metadata",
+    "source_uri",
+    "token_count",
+)
 SUMMARY = ("document_id", "title", "metadata", "fingerprint", "chunk_count", "text_length", "source_uri", "indexed_at")
 
 
@@ -74,6 +86,7 @@ def chunk_point(
         "page": chunk.page,
         "metadata": metadata_to_json(whole.metadata),
         "source_uri": whole.source_uri,
+        "token_count": chunk.token_count,
         "terms": base64.b64encode(pack_terms(encoded.terms)).decode(),
         FIELDS: payload_of(whole.metadata, state.definition.fields),
     }

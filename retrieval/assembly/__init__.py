@@ -2,5 +2,6 @@
 
 from retrieval.assembly.assemble import assemble
 from retrieval.assembly.budget import generation_budget
+from retrieval.assembly.counting import PassageCounter
 
-__all__ = ["assemble", "generation_budget"]
+__all__ = ["PassageCounter", "assemble", "generation_budget"]

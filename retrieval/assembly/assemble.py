@@ -1,19 +1,20 @@
 """Makes the context: takes hits best first, leaves out what is weak, repeated or too long, and numbers the rest.
 
 One pass. A passage is compared with what is in the context so far, so a copy of a passage that did not fit still has
-its chance, and a short passage may follow a long one that did not fit. Each passage is counted once, by itself; parts
-can make more tokens together than apart, so the finished text is counted whole, and loses its last passages if it is
-over the budget.
+its chance, and a short passage may follow a long one that did not fit. Each passage is counted once, by itself, or not
+at all when its count is stored: counting costs more than everything else here. Where a tokenizer's parts can make more
+tokens together than apart, the finished text is counted whole, and loses its last passages if it is over the budget.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from encoders.types import TokenCounter
+from indexers.types import Passage
+from retrieval.assembly.counting import PassageCounter
 from retrieval.assembly.duplicates import KeptTexts, word_grams
-from retrieval.assembly.merging import Sources, uncovered_text
-from retrieval.assembly.template import BLOCK_SEPARATOR, source_block
+from retrieval.assembly.merging import Source, Sources, uncovered_text
+from retrieval.assembly.template import BLOCK_SEPARATOR, source_block, source_mark, source_trail
 from retrieval.types import Citation, Context, Dropped, DropReason, Hit
 
 # No tokenizer averages this many characters a token over a passage; a text that needs it is not worth counting.
@@ -25,7 +26,7 @@ _SEAM_TOKENS = 2
 def assemble(
     hits: Sequence[Hit],
     budget_tokens: int,
-    counter: TokenCounter,
+    counter: PassageCounter,
     duplicate_overlap: float,
     min_score: float,
 ) -> Context:
@@ -54,7 +55,7 @@ def assemble(
 class _Packer:
     """The context while it is filled."""
 
-    def __init__(self, budget_tokens: int, counter: TokenCounter, overlap: float, longest_number: int) -> None:
+    def __init__(self, budget_tokens: int, counter: PassageCounter, overlap: float, longest_number: int) -> None:
         self._left = self._budget = budget_tokens
         self._counter = counter
         self._number = longest_number
@@ -81,22 +82,36 @@ class _Packer:
     def finish(self, hits: Sequence[Hit], dropped: dict[int, DropReason]) -> tuple[str, tuple[Citation, ...], int]:
         """Returns the text, its citations and its tokens; adds to `dropped` what the whole has no room for."""
         text = _render(self._sources)
-        token_count = self._counter.count(text) if text else 0
+        token_count = self._count_whole(text)
         while token_count > self._budget:
             dropped[self._accepted.pop()] = DropReason.BUDGET
             self._sources = Sources()
             for rank in self._accepted:
                 self._sources.add(hits[rank].passage)
             text = _render(self._sources)
-            token_count = self._counter.count(text) if text else 0
+            token_count = self._count_whole(text)
         return text, _citations(self._sources), token_count
+
+    def _count_whole(self, text: str) -> int:
+        if not self._counter.adds_up:
+            return self._counter.count(text) if text else 0
+        return sum(self._count_source(number, each) for number, each in enumerate(self._sources.items, start=1))
+
+    def _count_source(self, number: int, source: Source) -> int:
+        whole = source.passage
+        return self._count_head(number, whole) + self._counter.count_passage(whole)
+
+    def _count_head(self, number: int, passage: Passage) -> int:
+        return self._counter.count(source_mark(number)) + self._counter.count(source_trail(passage))
 
     def _cost(self, hit: Hit) -> int:
         touching = self._sources.touching(hit.passage)
-        if not touching:
-            return self._counter.count(source_block(self._number, hit.passage) + BLOCK_SEPARATOR)
-        added = uncovered_text(hit.passage, touching)
-        return self._counter.count(added) + _SEAM_TOKENS if added else 0
+        if touching:
+            added = uncovered_text(hit.passage, touching)
+            return self._counter.count(added) + _SEAM_TOKENS if added else 0
+        if self._counter.adds_up:
+            return self._count_head(self._number, hit.passage) + self._counter.count_passage(hit.passage)
+        return self._counter.count(source_block(self._number, hit.passage) + BLOCK_SEPARATOR)
 
 
 def _render(sources: Sources) -> str:

@@ -1,7 +1,8 @@
 """Joins chunks of one document that overlap or meet, so that the model reads running text once.
 
-Chunks are joined by their offsets alone. Where characters lie between two chunks that neither holds, they stay apart:
-a merged passage is always exactly the document's text between its offsets.
+Chunks are joined by their offsets. Between two neighbours lies white space at most, since the chunker leaves out no
+visible character; which kind is not stored, so line feeds of the same length stand for it. Else a merged passage is
+exactly the document's text between its offsets. Where visible characters lie between two chunks, they stay apart.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from functools import reduce
 
 from indexers.types import Passage
 
+_BREAK = "\n\n"
+_LONGEST_GAP = 64  # code points; a wider one is no mere paragraph break
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -18,6 +22,10 @@ class Source:
 
     passage: Passage
     members: tuple[Passage, ...]
+
+    def touches(self, passage: Passage) -> bool:
+        """Tells whether the passage overlaps, meets or directly follows or precedes the source."""
+        return touches(self.passage, passage) or any(neighbours(member, passage) for member in self.members)
 
 
 class Sources:
@@ -28,7 +36,7 @@ class Sources:
 
     def touching(self, passage: Passage) -> list[Source]:
         """Returns the sources that the passage would be joined with."""
-        return [source for source in self.items if touches(source.passage, passage)]
+        return [source for source in self.items if source.touches(passage)]
 
     def add(self, passage: Passage) -> None:
         """Joins the passage with the sources that it touches, or makes a new source of it."""
@@ -53,13 +61,23 @@ def touches(first: Passage, second: Passage) -> bool:
     return shared >= 0 and low.text.startswith(high.text[:shared], high.start - low.start)
 
 
+def neighbours(first: Passage, second: Passage) -> bool:
+    """Tells whether two passages are consecutive chunks of one document with little white space between them."""
+    if first.document_id != second.document_id or abs(first.ordinal - second.ordinal) != 1:
+        return False
+    low, high = _in_order(first, second)
+    return _is_whole(low) and _is_whole(high) and 0 <= high.start - low.end <= _LONGEST_GAP
+
+
 def join(first: Passage, second: Passage) -> Passage:
-    """Returns the text from the start of the one to the end of the other. They must touch."""
+    """Returns the text from the start of the one to the end of the other. They must touch or be neighbours."""
     low, high = _in_order(first, second)
     if high.end <= low.end:
         return low
-    text = low.text + high.text[low.end - high.start :]
-    return replace(low, text=text, end=high.end, heading_path=_common(low.heading_path, high.heading_path))
+    gap = max(0, high.start - low.end)
+    text = low.text + _BREAK[:gap].ljust(gap) + high.text[max(0, low.end - high.start) :]
+    path = _common(low.heading_path, high.heading_path)
+    return replace(low, text=text, end=high.end, heading_path=path, token_count=0)
 
 
 def uncovered_text(passage: Passage, sources: list[Source]) -> str:

@@ -21,8 +21,12 @@ _LONGEST_TRAIL = 240  # code points; a title is there to place a passage, not to
 
 def source_block(number: int, passage: Passage) -> str:
     """Returns a passage as the model sees it: its citation mark, where it stands, its text."""
-    trail = source_trail(passage)
-    return f"[{number}] {trail}\n{passage.text.strip()}" if trail else f"[{number}]\n{passage.text.strip()}"
+    return f"{source_mark(number)} {source_trail(passage)}".rstrip() + f"\n{passage.text.strip()}"
+
+
+def source_mark(number: int) -> str:
+    """Returns the citation mark of a source."""
+    return f"[{number}]"
 
 
 def source_trail(passage: Passage) -> str:

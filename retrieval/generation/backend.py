@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
-from encoders.types import TokenCounter
+from retrieval.assembly import PassageCounter
 from retrieval.types import BackendEnd, Delta, GenerationParams, Prompt
 
 
@@ -28,7 +28,7 @@ class Backend(Protocol):
         ...
 
     @property
-    def counter(self) -> TokenCounter:
+    def counter(self) -> PassageCounter:
         """Counts as the model does."""
         ...
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from encoders.errors import EncoderError
-from encoders.types import AsyncDenseEncoder, TextKind, TokenCounter, WorkClass
+from encoders.types import AsyncDenseEncoder, TextKind, WorkClass
+from retrieval.assembly import PassageCounter
 from retrieval.generation.evidence import (
     Sentence,
     collect_sentences,
@@ -37,7 +38,7 @@ class ExtractiveBackend:
         self,
         name: str,
         context_window_tokens: int,
-        counter: TokenCounter,
+        counter: PassageCounter,
         encoder: AsyncDenseEncoder | None,
         sentence_limit: Callable[[], int],
     ) -> None:
@@ -63,7 +64,7 @@ class ExtractiveBackend:
         return self._window
 
     @property
-    def counter(self) -> TokenCounter:
+    def counter(self) -> PassageCounter:
         """Counts context and answer."""
         return self._counter
 

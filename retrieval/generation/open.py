@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from encoders.types import AsyncDenseEncoder, TokenCounter
+from encoders.types import AsyncDenseEncoder
+from retrieval.assembly import PassageCounter
 from retrieval.generation.backend import Backend
 from retrieval.generation.extractive import ExtractiveBackend
 from retrieval.settings.service import BackendSettings, GenerationSettings
@@ -13,7 +14,7 @@ from retrieval.token_counters import open_counter
 
 def open_backends(
     settings: GenerationSettings,
-    default_counter: TokenCounter,
+    default_counter: PassageCounter,
     encoder: AsyncDenseEncoder | None,
     sentence_limit: Callable[[], int] | None = None,
 ) -> dict[str, Backend]:
@@ -32,7 +33,7 @@ def open_backends(
 
 def _open(
     settings: BackendSettings,
-    default_counter: TokenCounter,
+    default_counter: PassageCounter,
     encoder: AsyncDenseEncoder | None,
     sentence_limit: Callable[[], int],
 ) -> Backend:

@@ -18,7 +18,7 @@ import openai
 from openai import AsyncAPIResponse, AsyncOpenAI, AsyncStream
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 
-from encoders.types import TokenCounter
+from retrieval.assembly import PassageCounter
 from retrieval.errors import BackendCut, BackendTimeout, BackendUnavailable
 from retrieval.generation.messages import chat_messages
 from retrieval.generation.openai_events import Completion, CompletionEvent
@@ -36,7 +36,7 @@ _TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
 class OpenAIBackend:
     """A `Backend` on an OpenAI-compatible server."""
 
-    def __init__(self, settings: BackendSettings, counter: TokenCounter) -> None:
+    def __init__(self, settings: BackendSettings, counter: PassageCounter) -> None:
         self._settings = settings
         self._counter = counter
         self._client = AsyncOpenAI(
@@ -67,7 +67,7 @@ class OpenAIBackend:
         return self._settings.context_window_tokens
 
     @property
-    def counter(self) -> TokenCounter:
+    def counter(self) -> PassageCounter:
         """Counts as the model does."""
         return self._counter
 

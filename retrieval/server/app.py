@@ -32,7 +32,7 @@ from retrieval.server.services.index import IndexService
 from retrieval.server.services.retrieval import RetrievalService
 from retrieval.settings import Settings
 from retrieval.telemetry.metrics import Metrics
-from retrieval.token_counters import open_counter
+from retrieval.token_counters import BUNDLED, BUNDLED_MODEL, open_counter
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ async def build(live: LiveSettings) -> AsyncIterator[App]:
 
 def _engines(opened: _Opened, live: LiveSettings) -> Engines:
     settings, encoder = live.current, opened.encoder
-    counter = open_counter(settings.context.tokenizer)
+    same_tokenizer = settings.context.tokenizer == BUNDLED and settings.encoders.dense.model == BUNDLED_MODEL
+    counter = open_counter(settings.context.tokenizer, knows_passages=same_tokenizer)
     cache = MemoryCache("query_embeddings", settings.retrieval.query_cache_bytes)
     return Engines(
         catalog=opened.catalog,

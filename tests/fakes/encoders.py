@@ -20,6 +20,7 @@ class PieceCounter:
     """Counts pieces of at most six letters, and every other visible character by itself."""
 
     name = "pieces"
+    adds_up = True
 
     def count(self, text: str) -> int:
         return len(self.offsets(text))

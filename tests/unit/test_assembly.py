@@ -6,6 +6,7 @@ import pytest
 
 from indexers.types import Passage
 from retrieval.assembly import assemble
+from retrieval.token_counters import open_counter
 from retrieval.types import Context, Dropped, DropReason, Hit, ScoreParts
 from tests.fakes.counters import SurchargeCounter, WordCounter
 
@@ -161,12 +162,6 @@ def test_chunk_inside_another_adds_nothing() -> None:
     assert source.chunk_ids == ("a", "b")
 
 
-def test_chunks_with_a_gap_stay_apart() -> None:
-    """Characters between two chunks that neither holds are not made up, even if they are only a separator."""
-    context = pack(hits(cut("a", 0, 39, 0), cut("b", 40, 65, 1)))
-    assert [citation.passage.text for citation in context.citations] == [DOCUMENT[:39], DOCUMENT[40:65]]
-
-
 def test_chunks_that_disagree_stay_apart() -> None:
     """Chunks of two versions of a document, whose shared span reads differently, are not joined."""
     stale = passage("b", DOCUMENT[40:70].upper(), "pump", 40)
@@ -200,3 +195,41 @@ def test_long_lists_are_not_counted_to_the_end() -> None:
     counter = WordCounter()
     pack(hits(*(passage(str(number), f"{number} " * 400) for number in range(200))), budget=900, counter=counter)
     assert counter.counted_chars < 200_000
+
+
+def test_neighbouring_chunks_are_merged_over_a_paragraph_break() -> None:
+    """Consecutive chunks of a document become one source: offsets hold, and only white space stands between them."""
+    document = "Drain the pump first.\n\nThen take the seal out.\n\n\n   Order part K16."
+    parts = ["Drain the pump first.", "Then take the seal out.", "Order part K16."]
+    chunks = [passage(f"c{place}", text, "d", document.index(text), ordinal=place) for place, text in enumerate(parts)]
+    context = pack(hits(chunks[2], chunks[0], chunks[1]))
+    [source] = context.citations
+    assert source.chunk_ids == ("c0", "c1", "c2")
+    merged = source.passage
+    assert len(merged.text) == merged.end - merged.start
+    assert merged.text.split() == document[merged.start : merged.end].split()
+    assert context.text.startswith("[1]\nDrain the pump first.\n\nThen take the seal out.\n\n")
+
+
+def test_chunks_apart_stay_apart() -> None:
+    """Chunks that are not consecutive, or of two documents, are sources of their own."""
+    ranked = hits(passage("a", "Drain it.", "d", 0, ordinal=0), passage("c", "Fill it.", "d", 12, ordinal=2))
+    assert len(pack(ranked).citations) == 2
+    ranked = hits(passage("a", "Drain it.", "d", 0, ordinal=0), passage("b", "Fill it.", "e", 12, ordinal=1))
+    assert len(pack(ranked).citations) == 2
+
+
+def test_stored_counts_give_the_tokens_of_the_whole() -> None:
+    """With counts stored at indexing nothing but heads is counted, and the sum is the count of the text."""
+    plain = open_counter("bundled")
+    texts = [f"Valve {place} is tightened to {40 + place} newton-metres; see ISO-{place}." for place in range(6)]
+    chunks = [
+        passage(f"c{place}", text, title=f"Manual {place}", token_count=plain.count(text))
+        for place, text in enumerate(texts)
+    ]
+    stored = open_counter("bundled", knows_passages=True)
+    context = assemble(hits(*chunks), 1000, stored, 0.8, -1.0)
+    assert context.token_count == plain.count(context.text)
+    assert assemble(hits(*chunks), 1000, plain, 0.8, -1.0) == context
+    tight = assemble(hits(*chunks), context.token_count - 1, stored, 0.8, -1.0)
+    assert [one.reason for one in tight.dropped] == [DropReason.BUDGET]

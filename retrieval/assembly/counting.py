@@ -1,0 +1,16 @@
+"""What assembly asks of a token counter besides counting: how many tokens a passage has, which may be known already."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from encoders.types import TokenCounter
+from indexers.types import Passage
+
+
+class PassageCounter(TokenCounter, Protocol):
+    """Counts tokens as the target model does."""
+
+    def count_passage(self, passage: Passage) -> int:
+        """Counts the tokens of a passage's text, without counting again what was counted when it was indexed."""
+        ...
