@@ -97,7 +97,7 @@ def _git(*arguments: str) -> str:
 
 def _machine() -> Mapping[str, Json]:
     return {
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "architecture": platform.machine(),
         "processor": _processor(),
         "usable_cpus": usable_cpus(),
