@@ -1,4 +1,4 @@
-"""Builds a generation from a record in its own process: `python -m indexers.build RECORD TARGET NUMBER KIND NICENESS`.
+"""Builds a generation from a record in its own process, as `python -m indexers.build` with the arguments of `main`.
 
 The engine's index build holds the GIL from beginning to end (minutes for a large collection), so the serving process
 must not do it (case VEC-13). Rows are streamed in batches: memory does not grow with the corpus, beyond what the engine
@@ -18,13 +18,13 @@ from pathlib import Path
 from encoders.bm25 import collect_statistics
 from indexers.generation import FORMAT_VERSION, STATISTICS, Manifest, field_names, write_manifest
 from indexers.generation_write import write_arrays_and_graph
-from indexers.options import ShardKind
+from indexers.options import GraphShape, ShardKind
 from indexers.record_read import RecordReader, StoredChunk
 
 _BATCH = 500
 
 
-def build_generation(record: Path, target: Path, number: int, kind: ShardKind) -> None:
+def build_generation(record: Path, target: Path, number: int, kind: ShardKind, graph: GraphShape) -> None:
     """Writes a whole generation into `target`, which must not exist; the manifest comes last."""
     reader = RecordReader(record)
     try:
@@ -33,7 +33,8 @@ def build_generation(record: Path, target: Path, number: int, kind: ShardKind) -
         statistics = collect_statistics(reader.terms(head.sequence, _BATCH * 4))
         statistics.save(target / STATISTICS)
         if kind is ShardKind.EDGE and head.counts.chunks:
-            write_arrays_and_graph(target, _until(reader, head.sequence, head.last_row), definition, statistics)
+            rows = _until(reader, head.sequence, head.last_row)
+            write_arrays_and_graph(target, rows, definition, statistics, graph)
         write_manifest(
             target,
             Manifest(
@@ -56,10 +57,11 @@ def build_generation(record: Path, target: Path, number: int, kind: ShardKind) -
 
 def main(arguments: list[str]) -> None:
     """Runs as a child process; anything that goes wrong ends up on stderr and in the exit code."""
-    record, target, number, kind, niceness = arguments
+    record, target, number, kind, niceness, m, ef_construct = arguments
     _end_with_parent()
     os.nice(int(niceness))
-    build_generation(Path(record), Path(target), int(number), ShardKind(kind))
+    graph = GraphShape(int(m), int(ef_construct))
+    build_generation(Path(record), Path(target), int(number), ShardKind(kind), graph)
 
 
 def _until(reader: RecordReader, sequence: int, last_row: int) -> Iterator[list[StoredChunk]]:

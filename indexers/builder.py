@@ -22,6 +22,7 @@ async def run_build(record: Path, target: Path, number: int, options: IndexOptio
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "indexers.build"),
         *(str(record), str(target), str(number), options.kind.value, str(options.build_niceness)),
+        *(str(options.graph.m), str(options.graph.ef_construct)),
         cwd=_PACKAGE_ROOT,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,

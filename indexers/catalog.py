@@ -43,7 +43,7 @@ class EmbeddedCatalog:
         Raises:
             DataFolderLocked: another process holds the folder.
         """
-        self._root = root
+        self._root = root.absolute()  # children have another working directory
         self._model = model
         self._options = options
         self._lock = FolderLock(root)

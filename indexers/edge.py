@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from encoders.types import SparseVector
 from indexers.errors import IndexerError, IndexUnavailable
 from indexers.filters import Condition, Exists, Filter, MatchAny, Range
+from indexers.options import GraphShape
 from indexers.payload import Payload, payload_value
 from indexers.types import FieldType, SearchQuery
 from indexers.values import words
 
 _DENSE = "dense"
 _SPARSE = "sparse"
-_HNSW_M = 16
-_HNSW_EF_CONSTRUCT = 128
 _FULL_SCAN_KB = 10_000  # below this many bytes of vectors brute force is as fast, and exact
 
 _INDEXES = {
@@ -51,10 +50,10 @@ class EdgePoint:
 class EdgeBuilder:
     """Makes a new shard; lives in the building process alone."""
 
-    def __init__(self, path: Path, dim: int, fields: Mapping[str, FieldType]) -> None:
+    def __init__(self, path: Path, dim: int, fields: Mapping[str, FieldType], graph: GraphShape) -> None:
         path.mkdir(parents=True)
         with edge_errors():
-            self._shard = engine.EdgeShard.create(str(path), _config(dim))
+            self._shard = engine.EdgeShard.create(str(path), _config(dim, graph))
             for name, declared in fields.items():
                 self._shard.update(engine.UpdateOperation.create_field_index(name, _INDEXES[declared]))
 
@@ -126,8 +125,8 @@ def edge_filter(filter: Filter, fields: Mapping[str, FieldType]) -> engine.Filte
 _NONE: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
-def _config(dim: int) -> engine.EdgeConfig:
-    graph = engine.HnswIndexConfig(m=_HNSW_M, ef_construct=_HNSW_EF_CONSTRUCT, full_scan_threshold=_FULL_SCAN_KB)
+def _config(dim: int, shape: GraphShape) -> engine.EdgeConfig:
+    graph = engine.HnswIndexConfig(m=shape.m, ef_construct=shape.ef_construct, full_scan_threshold=_FULL_SCAN_KB)
     return engine.EdgeConfig(
         vectors={_DENSE: engine.EdgeVectorParams(size=dim, distance=engine.Distance.Dot, hnsw_config=graph)},
         sparse_vectors={_SPARSE: engine.EdgeSparseVectorParams()},

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from encoders.bm25 import Bm25Statistics, document_vector
 from indexers.edge import EdgeBuilder, EdgePoint
 from indexers.generation import EDGE
+from indexers.options import GraphShape
 from indexers.payload import payload_of
 from indexers.record_read import StoredChunk
 from indexers.types import CollectionDefinition
@@ -30,10 +31,14 @@ WEIGHTS = "sparse_weights.f32"
 
 
 def write_arrays_and_graph(
-    folder: Path, batches: Iterable[Sequence[StoredChunk]], definition: CollectionDefinition, statistics: Bm25Statistics
+    folder: Path,
+    batches: Iterable[Sequence[StoredChunk]],
+    definition: CollectionDefinition,
+    statistics: Bm25Statistics,
+    graph: GraphShape,
 ) -> None:
     """Streams chunks in row order into the arrays and the shard, then builds the shard's graph."""
-    builder = EdgeBuilder(folder / EDGE, definition.dim, definition.fields)
+    builder = EdgeBuilder(folder / EDGE, definition.dim, definition.fields, graph)
     with ExitStack() as stack:
         arrays = _Arrays(folder, stack)
         position = 0

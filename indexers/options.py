@@ -23,6 +23,19 @@ class DenseModel:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphShape:
+    """How an HNSW graph is built (Malkov and Yashunin, 2018)."""
+
+    m: int = 16
+    """Links of a node; more finds more and takes memory."""
+    ef_construct: int = 128
+    """Breadth of the search for a new node's neighbours; more makes a better graph and takes longer."""
+
+
+DEFAULT_GRAPH = GraphShape()
+
+
+@dataclass(frozen=True, slots=True)
 class IndexOptions:
     """How embedded collections behave."""
 
@@ -37,6 +50,8 @@ class IndexOptions:
     """A build that takes longer is stopped and counted as failed."""
     build_niceness: int = 10
     """How far the building process steps back behind others."""
+    graph: GraphShape = DEFAULT_GRAPH
+    """The shape of the HNSW graphs that are built."""
     search_ef: int = 128
     """Breadth of a search in the HNSW graph; more finds more and takes longer."""
     max_collections: int = 1_000

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from indexers.options import DEFAULT_GRAPH, GraphShape
+
 
 @dataclass(frozen=True, slots=True)
 class QdrantOptions:
@@ -25,6 +27,8 @@ class QdrantOptions:
     """Copies of each shard."""
     prefix: str = "headrace"
     """The first part of the names of everything that is stored there."""
+    graph: GraphShape = DEFAULT_GRAPH
+    """The shape of the HNSW graphs that the server builds."""
     search_ef: int = 128
     """Breadth of a search in the HNSW graph; more finds more and takes longer."""
     max_collections: int = 1_000

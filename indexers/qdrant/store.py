@@ -16,6 +16,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ApiException
 
 from indexers.errors import IndexUnavailable
+from indexers.options import GraphShape
 from indexers.qdrant.options import QdrantOptions
 
 SCROLL_BATCH = 1_000
@@ -48,7 +49,7 @@ class QdrantStore:
         self, name: str, space: VectorSpace | None, indexes: Mapping[str, models.PayloadSchemaType]
     ) -> None:
         """Makes a physical collection with its payload indexes, which must come before the data."""
-        vectors = {space.dense: _dense(space.dim)} if space else {}
+        vectors = {space.dense: _dense(space.dim, self._options.graph)} if space else {}
         sparse = {space.sparse: models.SparseVectorParams()} if space else None
         async with self._errors():
             await self._client.create_collection(
@@ -163,5 +164,6 @@ class QdrantStore:
             raise IndexUnavailable(where, type(error).__name__) from error
 
 
-def _dense(dim: int) -> models.VectorParams:
-    return models.VectorParams(size=dim, distance=models.Distance.DOT)
+def _dense(dim: int, graph: GraphShape) -> models.VectorParams:
+    hnsw = models.HnswConfigDiff(m=graph.m, ef_construct=graph.ef_construct)
+    return models.VectorParams(size=dim, distance=models.Distance.DOT, hnsw_config=hnsw)

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from encoders.cpu import usable_cpus
 from encoders.dense import OnnxDenseEncoder
@@ -22,13 +23,12 @@ from indexers.catalog import EmbeddedCatalog
 from indexers.chunking import Chunker, ChunkLimits
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
-from indexers.options import DenseModel, IndexOptions, ShardKind
+from indexers.options import DenseModel, GraphShape, IndexOptions, ShardKind
+from indexers.qdrant.options import QdrantOptions
 from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
-from retrieval.errors import ConfigError
 from retrieval.settings import Settings
-from retrieval.settings.engines import ChunkingSettings, DenseSettings
+from retrieval.settings.engines import ChunkingSettings, DenseSettings, IndexSettings
 
-_EMBEDDED = {"edge": ShardKind.EDGE, "exact": ShardKind.EXACT}
 _STOP_S = 1.0  # for accepted work to end; what is left fails
 _TARGET_SHARE = 25 / 32  # of the limit, for chunks that are put together from blocks
 
@@ -121,13 +121,33 @@ async def write_side(settings: Settings) -> AsyncIterator[WriteSide]:
 
 def _open_catalog(settings: Settings, model: DenseModel) -> Catalog:
     index = settings.index
-    kind = _EMBEDDED.get(index.kind)
-    if kind is None:
-        raise ConfigError((f"index.kind: this build opens {' and '.join(_EMBEDDED)} only, not {index.kind}",))
+    graph = GraphShape(index.hnsw_m, index.hnsw_ef_construct)
+    if index.kind == "qdrant":
+        return _qdrant_catalog(index, graph, model)
     options = IndexOptions(
-        kind=kind,
+        kind=ShardKind(index.kind),
         build_after_chunks=index.build_after_chunks,
+        graph=graph,
         search_ef=index.hnsw_ef,
         max_collections=index.max_collections,
     )
     return EmbeddedCatalog(settings.data.folder, model, options)
+
+
+def _qdrant_catalog(index: IndexSettings, graph: GraphShape, model: DenseModel) -> Catalog:
+    # qdrant-client takes most of a second to import, and only this kind needs it.
+    from indexers.qdrant.catalog import QdrantCatalog  # noqa: PLC0415
+
+    server = index.qdrant
+    address = urlsplit(server.url)
+    options = QdrantOptions(
+        host=address.hostname or "",
+        grpc_port=address.port or 6334,
+        api_key=server.api_key.get_secret_value() or None,
+        tls=address.scheme == "https",
+        timeout_s=server.timeout_ms / 1e3,
+        graph=graph,
+        search_ef=index.hnsw_ef,
+        max_collections=index.max_collections,
+    )
+    return QdrantCatalog(options, model)

@@ -45,7 +45,7 @@ class ChunkingSettings(Section):
 class QdrantSettings(Section):
     """The Qdrant server, when `index.kind` is `qdrant`."""
 
-    url: str = "http://127.0.0.1:6334"
+    url: str = Field(default="http://127.0.0.1:6334", pattern=r"^https?://[^/:@\s]+(:\d{1,5})?$")
     """Its gRPC address, as `http://HOST:PORT` or `https://HOST:PORT`."""
 
     api_key: SecretStr = SecretStr("")
