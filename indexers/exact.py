@@ -101,7 +101,7 @@ class _Block:
     def _nearest(self, query: NDArray[np.float32], eligible: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
         positions = np.flatnonzero(eligible)
         few = len(positions) * 4 < len(eligible)
-        scores = self.dense[positions] @ query if few else (self.dense @ query)[positions]
+        scores = dense_scores(self.dense[positions], query) if few else dense_scores(self.dense, query)[positions]
         return positions[best(scores, limit)]
 
 

@@ -85,7 +85,7 @@ async def test_server_that_is_not_there_is_unavailable() -> None:
 
 
 async def test_replacing_that_broke_off_is_made_good_by_writing_again(fake: FakeQdrant, catalog: QdrantCatalog) -> None:
-    """After a failure half way one version is found, with the old fingerprint, and a second try completes it (JOB-02)."""
+    """After a failure half way one version is found, with the old fingerprint; a second try completes it (JOB-02)."""
     index = await _filled(catalog, 1)
     old = await index.fingerprints(["d0"])
     fake.fail_next["Delete"] = grpc.StatusCode.INTERNAL
