@@ -111,7 +111,7 @@ def open_generation_shard(folder: Path, definition: CollectionDefinition, search
         terms=_mapped(folder / TERMS, "<u4"),
         weights=_mapped(folder / WEIGHTS, "<f4"),
     )
-    store = EdgeStore(folder / EDGE, definition.fields, search_ef)
+    store = EdgeStore(folder / EDGE, definition.dim, definition.fields, search_ef)
     return GenerationShard(store, arrays, np.zeros(len(arrays.rows), dtype=np.bool_))
 
 

@@ -40,8 +40,9 @@ class IndexOptions:
     """How embedded collections behave."""
 
     kind: ShardKind = ShardKind.EDGE
-    build_after_chunks: int = 4_096
-    """A generation is built when added and removed chunks since the last one pass this, and `build_after_share`."""
+    build_after_chunks: int = 16_384
+    """A generation is built when added and removed chunks since the last one pass this, and `build_after_share`. Up to
+    about here brute force is as quick as the graph, and serving a new generation stops the process for a moment."""
     build_after_share: float = 0.1
     """Share of the generation's chunks that must have changed as well."""
     build_automatically: bool = True
