@@ -166,7 +166,7 @@ async def _indexed(encoders: Encoders, path: RequestPath, documents: Sequence[Do
 
 async def _bare(settings: Settings, encoders: Encoders, documents: Sequence[Document]) -> Rate:
     chunker = encoders.chunker
-    texts = [chunker.embedding_text(one.title, chunk) for one in documents for chunk in chunker.chunk(one)]
+    texts = [chunk.embedding_text for one in documents for chunk in chunker.chunk(one)]
     items = encoders.dense.tokenize(texts, TextKind.PASSAGE)
     workers = settings.encoders.workers or usable_cpus()
     seconds = await asyncio.to_thread(_run_sorted, open_bare(settings).engine.run, items, workers)

@@ -123,7 +123,7 @@ async def _encoded(arguments: argparse.Namespace, encoders: Encoders) -> list[En
 def _document(passage: Document, text: str, vector: NDArray[np.float32]) -> EncodedDocument:
     bucket = int.from_bytes(blake2b(passage.document_id.encode(), digest_size=8).digest(), "little") % _BUCKETS
     document = replace(passage, text=text, metadata={**passage.metadata, _BUCKET: bucket})
-    chunk = Chunk(chunk_id(passage.document_id, text, 0), 0, 0, len(text), (), 0, text, len(text.split()))
+    chunk = Chunk(chunk_id(passage.document_id, text, 0), 0, 0, len(text), (), 0, text, len(text.split()), "", 0)
     return EncodedDocument(document, str(bucket), (EncodedChunk(chunk, vector, count_terms(text)),))
 
 

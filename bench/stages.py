@@ -127,7 +127,7 @@ async def _open_arms(
     generation = Generations(folder / "bare" / KEY.tenant / KEY.collection / GENERATIONS).current()
     if generation is None:
         raise SystemExit("the collection has no generation; give a set with documents")
-    store = EdgeStore(generation / EDGE, {}, settings.index.hnsw_ef)
+    store = EdgeStore(generation / EDGE, encoders.dense.dim, {}, settings.index.hnsw_ef)
     async with (
         child_server(config, folder / "served", os.environ) as address,
         grpc.aio.insecure_channel(address) as channel,

@@ -133,7 +133,7 @@ def _synthetic(count: int, dim: int) -> Iterator[list[EncodedDocument]]:
 def _document(number: int, vector: np.ndarray[tuple[int], np.dtype[np.float32]]) -> EncodedDocument:
     text = f"Synthetic passage {number} about part {number % 997} of machine {number % 89}."
     name = f"synthetic-{number}"
-    chunk = Chunk(chunk_id(name, text, 0), 0, 0, len(text), (), 0, text, len(text.split()))
+    chunk = Chunk(chunk_id(name, text, 0), 0, 0, len(text), (), 0, text, len(text.split()), "", 0)
     return EncodedDocument(Document(name, "", text), "synthetic", (EncodedChunk(chunk, vector, count_terms(text)),))
 
 

@@ -109,8 +109,10 @@ class EmbeddedCatalog:
         self._lock.release()
 
     async def _open(self, key: CollectionKey) -> EmbeddedIndex:
-        folder = self._existing(key)
         task = self._opened.get(key)
+        if task is not None and task.done() and not task.cancelled() and task.exception() is None:
+            return task.result()
+        folder = self._existing(key)
         if task is None:
             task = asyncio.create_task(self._load(folder))
             self._opened[key] = task

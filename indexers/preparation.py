@@ -45,7 +45,7 @@ def prepare(checked: CheckedDocument, chunker: Chunker) -> PreparedDocument:
     """Cuts a document into chunks and puts the headers on."""
     document = checked.document
     chunks = chunker.chunk(document)
-    texts = tuple(chunker.embedding_text(document.title, chunk) for chunk in chunks)
+    texts = tuple(chunk.embedding_text for chunk in chunks)
     warned = CheckedDocument(document, checked.fingerprint, checked.warnings + chunker.warnings(document))
     return PreparedDocument(warned, chunks, texts)
 

@@ -71,8 +71,14 @@ class RecordReader:
 
     def passages(self, chunk_ids: Sequence[str], sequence: int) -> list[Passage]:
         """Returns the passages in the order asked for; what is not live at the sequence is left out."""
-        found = (self._rows(_PASSAGE, {"id": UUID(one).bytes, "sequence": sequence}) for one in chunk_ids)
-        return [_passage(rows[0]) for rows in found if rows]
+        found: dict[str, Passage] = {}
+        for start in range(0, len(chunk_ids), _IDS_A_READ):
+            asked = [UUID(one).bytes for one in chunk_ids[start : start + _IDS_A_READ]]
+            query = _PASSAGES.format(places=",".join("?" * len(asked)))
+            for row in self._rows(query, (*asked, sequence, sequence, sequence)):
+                passage = _passage(row)
+                found.setdefault(passage.chunk_id, passage)
+        return [found[one] for one in chunk_ids if one in found]
 
     def document(self, document_id: str, sequence: int) -> Document | None:
         """Returns the document as it was at the sequence, None when there was none."""
@@ -116,21 +122,23 @@ class RecordReader:
         """Closes the file."""
         self._connection.close()
 
-    def _rows(self, query: str, values: Mapping[str, object] | None = None) -> list[_Row]:
+    def _rows(self, query: str, values: Mapping[str, object] | tuple[object, ...] = ()) -> list[_Row]:
         with record_errors(self._path):
-            return self._connection.execute(query, values or {}).fetchall()
+            return self._connection.execute(query, values).fetchall()
 
+
+_IDS_A_READ = 500
 
 _Row: TypeAlias = "tuple[Any, ...]"
 
 _HEAD = """
 SELECT write_sequence, document_count, chunk_count, (SELECT coalesce(max(chunk_row), 0) FROM chunks) FROM collection
 """
-_PASSAGE = """
+_PASSAGES = """
 SELECT chunk_id, document_id, title, heading_path, text, start, end, ordinal, page, metadata, source_uri,
-    token_count
+    token_count, header, header_token_count
 FROM chunks JOIN documents USING (document_row)
-WHERE chunk_id = :id AND added_sequence <= :sequence AND ifnull(removed_sequence, :sequence + 1) > :sequence
+WHERE chunk_id IN ({places}) AND added_sequence <= ? AND ifnull(removed_sequence, ? + 1) > ?
 """
 _DOCUMENT = """
 SELECT document_id, title, text, format, metadata, source_uri FROM documents JOIN texts USING (document_row)
@@ -168,7 +176,8 @@ WHERE added_sequence <= :after AND removed_sequence > :after AND removed_sequenc
 
 
 def _passage(row: _Row) -> Passage:
-    chunk_id, document_id, title, heading_path, text, start, end, ordinal, page, metadata, source_uri, tokens = row
+    chunk_id, document_id, title, heading_path, text, start, end, ordinal, page, metadata, source_uri, *counted = row
+    token_count, header, header_token_count = counted
     return Passage(
         chunk_id=str(UUID(bytes=chunk_id)),
         document_id=document_id,
@@ -181,7 +190,9 @@ def _passage(row: _Row) -> Passage:
         page=page,
         metadata=metadata_from_json(metadata),
         source_uri=source_uri,
-        token_count=tokens,
+        token_count=token_count,
+        header=header,
+        header_token_count=header_token_count,
     )
 
 

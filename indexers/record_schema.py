@@ -18,7 +18,7 @@ from pathlib import Path
 from indexers.errors import IndexCorrupt
 from indexers.types import CollectionDefinition, CollectionKey, FieldType
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _TABLES = """
 CREATE TABLE collection (
@@ -59,7 +59,9 @@ CREATE TABLE chunks (
     page INTEGER NOT NULL,
     heading_path TEXT NOT NULL,
     text TEXT NOT NULL,
-    token_count INTEGER NOT NULL
+    token_count INTEGER NOT NULL,
+    header TEXT NOT NULL,
+    header_token_count INTEGER NOT NULL
 );
 CREATE INDEX chunks_by_id ON chunks (chunk_id);
 CREATE INDEX chunks_by_document ON chunks (document_row);

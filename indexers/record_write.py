@@ -178,7 +178,7 @@ def _insert_chunks(connection: sqlite3.Connection, encoded: EncodedDocument, doc
         path = json.dumps(chunk.heading_path, ensure_ascii=False)
         row = connection.execute(
             "INSERT INTO chunks (document_row, chunk_id, ordinal, start, end, page, heading_path, text,"
-            " token_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " token_count, header, header_token_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 document_row,
                 UUID(chunk.chunk_id).bytes,
@@ -189,6 +189,8 @@ def _insert_chunks(connection: sqlite3.Connection, encoded: EncodedDocument, doc
                 path,
                 chunk.text,
                 chunk.token_count,
+                chunk.header,
+                chunk.header_token_count,
             ),
         ).lastrowid
         connection.execute(

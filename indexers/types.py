@@ -91,6 +91,13 @@ class Chunk:
     page: int  # from 1; 0 when the document has no pages
     text: str  # document.text[start:end]
     token_count: int  # of the text alone, as the dense encoder's tokenizer counts
+    header: str  # title and headings as they are embedded before the text, in one line; may be empty
+    header_token_count: int  # of the header alone
+
+    @property
+    def embedding_text(self) -> str:
+        """What is embedded and counted for BM25."""
+        return headed(self.header, self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +134,13 @@ class Passage:
     metadata: Metadata
     source_uri: str = ""
     token_count: int = 0  # of the text alone, as the dense encoder's tokenizer counts; 0 when that is not known
+    header: str = ""  # title and headings as they were embedded; empty when there are none or it is not known
+    header_token_count: int = 0  # of the header alone
+
+    @property
+    def embedding_text(self) -> str:
+        """What was embedded, and what a reranker reads."""
+        return headed(self.header, self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +196,8 @@ class SearchQuery:
     sparse: SparseVector | None  # query side: IDF weights from `Index.statistics`
     limit: int  # candidates a branch
     exact: bool = False  # brute force instead of the approximate graph, for measuring recall
+
+
+def headed(header: str, text: str) -> str:
+    """Returns the header, a line feed and the text; without a header the text alone."""
+    return f"{header}\n{text}" if header else text

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from indexers.types import Candidates
 from retrieval.types import FusedCandidate, Fusion, Mode, ScoreParts, Thresholds
 
+_UNRANKED = 1 << 31
+
 
 def fuse(candidates: Candidates, thresholds: Thresholds, sparse_bound: float, keep: int) -> list[FusedCandidate]:
     """Returns the best `keep` candidates, best first; equal scores are ordered by the dense rank, then by id.
@@ -23,9 +25,6 @@ def fuse(candidates: Candidates, thresholds: Thresholds, sparse_bound: float, ke
     if not candidates.chunk_ids:
         return []
     scores = _scores(candidates, thresholds, sparse_bound)
-    never = np.iinfo(np.int32).max
-    dense_ranks = np.where(candidates.dense_ranks < 0, never, candidates.dense_ranks)
-    order = np.lexsort((np.array(candidates.chunk_ids, dtype=str), dense_ranks, -scores))
     return [
         FusedCandidate(
             candidates.chunk_ids[position],
@@ -36,7 +35,7 @@ def fuse(candidates: Candidates, thresholds: Thresholds, sparse_bound: float, ke
                 fused=float(scores[position]),
             ),
         )
-        for position in order[:keep]
+        for position in _best(candidates, scores, keep)
     ]
 
 
@@ -63,6 +62,17 @@ def reciprocal_ranks(ranks: list[NDArray[np.int32]], k: int) -> NDArray[np.float
     for rank in ranks:
         total += np.where(rank < 0, 0.0, 1.0 / (k + rank.astype(np.float64) + 1.0))
     return total
+
+
+def _best(candidates: Candidates, scores: NDArray[np.float64], keep: int) -> list[int]:
+    """Returns the positions of the best, best first. Only what can be among them is sorted: ties need strings."""
+    least = np.partition(scores, -keep)[-keep] if keep < len(scores) else -np.inf
+
+    def order(position: int) -> tuple[float, int, str]:
+        rank = int(candidates.dense_ranks[position])
+        return -float(scores[position]), rank if rank >= 0 else _UNRANKED, candidates.chunk_ids[position]
+
+    return sorted(np.flatnonzero(scores >= least).tolist(), key=order)[:keep]
 
 
 def _scores(candidates: Candidates, thresholds: Thresholds, sparse_bound: float) -> NDArray[np.float64]:

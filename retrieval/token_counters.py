@@ -13,6 +13,7 @@ from encoders.sources import ModelSource, locate
 from encoders.tokenizing import Tokenization
 from encoders.types import TokenCounter
 from indexers.types import Passage
+from retrieval.assembly.template import source_trail
 
 BUNDLED = "bundled"
 BUNDLED_MODEL = "bundled:minilm-l6"
@@ -63,6 +64,12 @@ class RememberingCounter:
         if self._knows_passages and passage.token_count:
             return passage.token_count
         return self.count(passage.text)
+
+    def count_trail(self, passage: Passage) -> int:
+        """Counts the tokens of a passage's title and headings; takes the stored count where it holds."""
+        if self._knows_passages and passage.header:
+            return passage.header_token_count
+        return self.count(source_trail(passage))
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Returns the code-point span of each token, in order, without special tokens."""

@@ -55,7 +55,7 @@ async def prepare_set(source: BeirSet, encoder: AsyncDenseEncoder, chunker: Chun
     for document in source.documents:
         for chunk in chunker.chunk(document):
             owners.append(document.document_id)
-            texts.append(chunker.embedding_text(document.title, chunk))
+            texts.append(chunk.embedding_text)
     vectors = await encode_all(encoder, texts, TextKind.PASSAGE)
     counts = [count_terms(text) for text in texts]
     statistics = collect_statistics(counts)

@@ -17,11 +17,11 @@ from itertools import zip_longest
 
 from encoders.types import TokenCounter
 from indexers.chunking.blocks import Block, find_blocks
-from indexers.chunking.embedding_text import HEADER_SHARE, header_text
+from indexers.chunking.headers import HEADER_SHARE, header_text
 from indexers.chunking.spans import Span, trimmed
 from indexers.chunking.splitting import split_block
 from indexers.chunking.token_positions import TokenPositions, good_cut
-from indexers.types import Chunk, Document
+from indexers.types import Chunk, Document, headed
 
 _ALGORITHM = 1  # raised whenever the same document would be cut or headed differently
 
@@ -71,26 +71,24 @@ class Chunker:
         positions = TokenPositions(text, self._counter)
 
         @cache
-        def header(path: tuple[str, ...]) -> str:
-            return header_text(document.title, path, self._counter, self.limits.limit_tokens)
+        def header(path: tuple[str, ...]) -> tuple[str, int]:
+            line = header_text(document.title, path, self._counter, self.limits.limit_tokens)
+            return line, self._counter.count(line) if line else 0
 
         chunks: list[Chunk] = []
         occurrences: dict[str, int] = {}
         for blocks in _sections(find_blocks(text, document.format)):
-            path = blocks[0].heading_path
-            for start, end in self._spans(text, blocks, positions, header(path)):
-                content = _headed(header(path), text[start:end])
+            path, page = blocks[0].heading_path, blocks[0].page
+            line, line_count = header(path)
+            for start, end in self._spans(text, blocks, positions, line):
+                part = text[start:end]
+                content = headed(line, part)
                 occurrence = occurrences.get(content, 0)
                 occurrences[content] = occurrence + 1
                 identity = chunk_id(document.document_id, content, occurrence)
-                part = text[start:end]
                 count = self._counter.count(part)
-                chunks.append(Chunk(identity, len(chunks), start, end, path, blocks[0].page, part, count))
+                chunks.append(Chunk(identity, len(chunks), start, end, path, page, part, count, line, line_count))
         return tuple(chunks)
-
-    def embedding_text(self, title: str, chunk: Chunk) -> str:
-        """Returns what is embedded of a chunk: at most `limit_tokens` with what the encoder adds."""
-        return _headed(header_text(title, chunk.heading_path, self._counter, self.limits.limit_tokens), chunk.text)
 
     def warnings(self, document: Document) -> tuple[str, ...]:
         """Says what of a document does not reach the encoder."""
@@ -111,7 +109,7 @@ class Chunker:
 
     def _halved(self, text: str, start: int, end: int, header: str, room: int) -> Iterator[Span]:
         """Yields the span, or parts of it that fit when it is encoded by itself."""
-        if end - start == 1 or self._counter.count(_headed(header, text[start:end])) <= room:
+        if end - start == 1 or self._counter.count(headed(header, text[start:end])) <= room:
             yield start, end
             return
         middle = (start + end) // 2
@@ -128,10 +126,6 @@ def chunk_id(document_id: str, content: str, occurrence: int) -> str:
         encoded = part.encode("utf-8", "surrogatepass")
         digest.update(len(encoded).to_bytes(8, "little") + encoded)
     return str(uuid.UUID(bytes=digest.digest()))
-
-
-def _headed(header: str, text: str) -> str:
-    return f"{header}\n{text}" if header else text
 
 
 def _sections(blocks: list[Block]) -> Iterator[list[Block]]:

@@ -39,17 +39,8 @@ from indexers.types import (
 _NAMESPACE = UUID("6f1d3c2a-58c1-4b1e-9a53-0d5f6d3b8e11")
 
 PASSAGE = (
-    "document_id",
-    "title",
-    "heading_path",
-    "text",
-    "start",
-    "end",
-    "ordinal",
-    "page",
-    "metadata",
-    "source_uri",
-    "token_count",
+    *("document_id", "title", "heading_path", "text", "start", "end", "ordinal", "page", "metadata", "source_uri"),
+    *("token_count", "header", "header_token_count"),
 )
 SUMMARY = ("document_id", "title", "metadata", "fingerprint", "chunk_count", "text_length", "source_uri", "indexed_at")
 
@@ -87,6 +78,8 @@ def chunk_point(
         "metadata": metadata_to_json(whole.metadata),
         "source_uri": whole.source_uri,
         "token_count": chunk.token_count,
+        "header": chunk.header,
+        "header_token_count": chunk.header_token_count,
         "terms": base64.b64encode(pack_terms(encoded.terms)).decode(),
         FIELDS: payload_of(whole.metadata, state.definition.fields),
     }

@@ -14,7 +14,7 @@ from indexers.types import Passage
 from retrieval.assembly.counting import PassageCounter
 from retrieval.assembly.duplicates import KeptTexts, word_grams
 from retrieval.assembly.merging import Source, Sources, uncovered_text
-from retrieval.assembly.template import BLOCK_SEPARATOR, source_block, source_mark, source_trail
+from retrieval.assembly.template import BLOCK_SEPARATOR, source_block, source_mark
 from retrieval.types import Citation, Context, Dropped, DropReason, Hit
 
 # No tokenizer averages this many characters a token over a passage; a text that needs it is not worth counting.
@@ -102,7 +102,7 @@ class _Packer:
         return self._count_head(number, whole) + self._counter.count_passage(whole)
 
     def _count_head(self, number: int, passage: Passage) -> int:
-        return self._counter.count(source_mark(number)) + self._counter.count(source_trail(passage))
+        return self._counter.count(source_mark(number)) + self._counter.count_trail(passage)
 
     def _cost(self, hit: Hit) -> int:
         touching = self._sources.touching(hit.passage)

@@ -14,3 +14,7 @@ class PassageCounter(TokenCounter, Protocol):
     def count_passage(self, passage: Passage) -> int:
         """Counts the tokens of a passage's text, without counting again what was counted when it was indexed."""
         ...
+
+    def count_trail(self, passage: Passage) -> int:
+        """Counts the tokens of a passage's title and headings, as a source shows them."""
+        ...

@@ -25,6 +25,8 @@ class Source:
 
     def touches(self, passage: Passage) -> bool:
         """Tells whether the passage overlaps, meets or directly follows or precedes the source."""
+        if passage.document_id != self.passage.document_id:
+            return False
         return touches(self.passage, passage) or any(neighbours(member, passage) for member in self.members)
 
 
@@ -77,7 +79,8 @@ def join(first: Passage, second: Passage) -> Passage:
     gap = max(0, high.start - low.end)
     text = low.text + _BREAK[:gap].ljust(gap) + high.text[max(0, low.end - high.start) :]
     path = _common(low.heading_path, high.heading_path)
-    return replace(low, text=text, end=high.end, heading_path=path, token_count=0)
+    header = low.header if path == low.heading_path else ""
+    return replace(low, text=text, end=high.end, heading_path=path, token_count=0, header=header)
 
 
 def uncovered_text(passage: Passage, sources: list[Source]) -> str:

@@ -30,7 +30,12 @@ def source_mark(number: int) -> str:
 
 
 def source_trail(passage: Passage) -> str:
-    """Returns title and headings in one line, none repeated in a row, none longer than is useful."""
+    """Returns title and headings in one line, none repeated in a row, none longer than is useful.
+
+    It is the header that was embedded, where the passage has one.
+    """
+    if passage.header:
+        return passage.header
     steps: list[str] = []
     for part in (passage.title, *passage.heading_path):
         step = " ".join(part.split())

@@ -96,7 +96,8 @@ class Guard(grpc.aio.ServerInterceptor):
             error, code = (raised if failure.unexpected else None), failure.code
             return await _refuse(request, context, failure)
         finally:
-            self._end(method, call, code, error)
+            # The caller need not wait for what we write down.
+            asyncio.get_running_loop().call_soon(self._end, method, call, code, error, call.clock.elapsed_ns())
 
     def _begin(self, method: str, context: Context) -> Call:
         request_id = request_id_of(context.invocation_metadata() or ())
@@ -130,8 +131,9 @@ class Guard(grpc.aio.ServerInterceptor):
                 await context.write(event)
         return None
 
-    def _end(self, method: str, call: Call, code: grpc.StatusCode, error: BaseException | None) -> None:
-        duration_ns = call.clock.elapsed_ns()
+    def _end(
+        self, method: str, call: Call, code: grpc.StatusCode, error: BaseException | None, duration_ns: int
+    ) -> None:
         self._metrics.request(call.method, code.name, duration_ns / 1e9)
         if call.ledger is not None:
             self._metrics.ledger(call.ledger)

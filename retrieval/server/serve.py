@@ -32,6 +32,7 @@ from retrieval.live import LiveSettings
 from retrieval.server.app import App, build
 from retrieval.server.draining import Drain
 from retrieval.server.endpoint_file import endpoint_file
+from retrieval.server.interpreter import settle
 from retrieval.server.listening import channel_options, listen_tcp, listening_unix
 from retrieval.settings.load import Loaded
 from retrieval.telemetry.endpoint import metrics_endpoint
@@ -79,6 +80,7 @@ async def run(live: LiveSettings) -> None:
         await server.start()
         stack.push_async_callback(_stop, server, healthy, app.drain, settings.grace_s)
         await app.warm_up()
+        settle()
         await _set_health(healthy, ("", *SERVICES), _SERVING)
         stack.enter_context(endpoint_file(live.current.data.folder, address))
         _log.info("serving", address=address, unix_socket=settings.unix_socket, metrics_port=settings.metrics_port)

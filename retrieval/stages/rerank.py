@@ -35,7 +35,7 @@ async def rerank_hits(
         return pool
     share_ns = deadline.share_ns(thresholds.rerank_deadline_share)
     try:
-        pairs = await reranker.score(query, [passage_text(hit) for hit in pool], share_ns)
+        pairs = await reranker.score(query, [hit.passage.embedding_text for hit in pool], share_ns)
     except RerankIncomplete as error:
         return _keep(pool, error.reason, error.scored_pairs, reranker.model_id, trace)
     except EncoderError:
@@ -43,12 +43,6 @@ async def rerank_hits(
     trace.clock.charge(queue_ns=pairs.queue_ns, compute_ns=pairs.compute_ns)
     trace.rerank = RerankReport(reranker.model_id, len(pool), pairs.token_count, "all")
     return _reorder(pool, pairs, thresholds)
-
-
-def passage_text(hit: Hit) -> str:
-    """Returns what the cross-encoder reads: title and headings, then the text."""
-    header = " > ".join(part for part in (hit.passage.title, *hit.passage.heading_path) if part)
-    return f"{header}\n{hit.passage.text}" if header else hit.passage.text
 
 
 def _reorder(pool: list[Hit], pairs: PairScores, thresholds: Thresholds) -> list[Hit]:

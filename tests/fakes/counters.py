@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from indexers.types import Passage
+from retrieval.assembly.template import source_trail
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -24,6 +25,9 @@ class WordCounter:
 
     def count_passage(self, passage: Passage) -> int:
         return self.count(passage.text)
+
+    def count_trail(self, passage: Passage) -> int:
+        return self.count(source_trail(passage))
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         return [match.span() for match in _WORD.finditer(text)]

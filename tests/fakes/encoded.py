@@ -40,7 +40,8 @@ def encoded(
     chunks, start = [], 0
     for ordinal, text in enumerate(texts):
         chunk_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{document_id}|{text}|{list(texts[:ordinal]).count(text)}"))
-        chunk = Chunk(chunk_id, ordinal, start, start + len(text), ("Part", str(ordinal)), 0, text, len(text.split()))
+        end, path, count = start + len(text), ("Part", str(ordinal)), len(text.split())
+        chunk = Chunk(chunk_id, ordinal, start, end, path, 0, text, count, f"Part > {ordinal}", 3)
         chunks.append(EncodedChunk(chunk, word_vector(text, dim), term_counts(text)))
         start += len(text) + 1
     document = Document(document_id, f"Title of {document_id}", "\n".join(texts), metadata=metadata or {})

@@ -46,7 +46,7 @@ def test_chunks_hold_all_text_in_order_within_the_limit(text: str, title: str, f
     assert all(chunk.text == chunk.text.rstrip() != "" for chunk in chunks)
     assert all(before.start < after.start for before, after in pairwise(chunks))
     assert [chunk.ordinal for chunk in chunks] == list(range(len(chunks)))
-    assert all(PieceCounter().count(chunker.embedding_text(title, chunk)) + 2 <= limit for chunk in chunks)
+    assert all(PieceCounter().count(chunk.embedding_text) + 2 <= limit for chunk in chunks)
     covered = {place for chunk in chunks for place in range(chunk.start, chunk.end)}
     assert all(place in covered or text[place].isspace() for place in range(len(text)))
     pages = [1 + text.count("\f", 0, chunk.start) if "\f" in text else 0 for chunk in chunks]

@@ -57,7 +57,7 @@ def test_pathological_texts_stay_within_the_limit(text: str, format: TextFormat)
     chunker = Chunker(PieceCounter())
     document = Document("d", "title", text, format)
     chunks = chunker.chunk(document)
-    assert all(PieceCounter().count(chunker.embedding_text("title", chunk)) + 2 <= 256 for chunk in chunks)
+    assert all(PieceCounter().count(chunk.embedding_text) + 2 <= 256 for chunk in chunks)
     covered = {place for chunk in chunks for place in range(chunk.start, chunk.end)}
     assert covered == set(range(len(text)))
 
@@ -67,7 +67,7 @@ def test_a_title_longer_than_a_chunk_leaves_room_for_the_text() -> None:
     chunker = Chunker(PieceCounter())
     document = Document("d", "long " * 2000, "Body BODY-3 text.")
     (chunk,) = chunker.chunk(document)
-    embedded = chunker.embedding_text(document.title, chunk)
+    embedded = chunk.embedding_text
     assert embedded.endswith("\nBody BODY-3 text.")
     assert PieceCounter().count(embedded) <= 64 + 6
     assert "cut to 64 tokens" in chunker.warnings(document)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.v1 import retrieval_pb2
 
 from retrieval.server.convert.ledgers import epoch_to_pb, ledger_to_pb
-from retrieval.server.convert.metadata import metadata_to_pb
+from retrieval.server.convert.metadata import fill_metadata
 from retrieval.types import (
     Citation,
     Completed,
@@ -24,14 +24,16 @@ _FINISHES = {reason: retrieval_pb2.FinishReason.Value(f"FINISH_REASON_{reason.na
 
 
 def retrieved_to_pb(retrieved: Retrieved) -> retrieval_pb2.RetrieveResponse:
-    """Returns what was retrieved as a message."""
-    return retrieval_pb2.RetrieveResponse(
+    """Returns what was retrieved as a message; hits are filled in place, since a message that is assigned is copied."""
+    message = retrieval_pb2.RetrieveResponse(
         request_id=retrieved.request_id,
-        hits=[_hit(hit) for hit in retrieved.hits],
         context=_context(retrieved.context),
         ledger=ledger_to_pb(retrieved.ledger),
         epoch=epoch_to_pb(retrieved.epoch),
     )
+    for hit in retrieved.hits:
+        _add_hit(message, hit)
+    return message
 
 
 def event_to_pb(event: GenerateEvent) -> retrieval_pb2.GenerateResponse:
@@ -43,9 +45,9 @@ def event_to_pb(event: GenerateEvent) -> retrieval_pb2.GenerateResponse:
     return retrieval_pb2.GenerateResponse(completed=_completed(event))
 
 
-def _hit(hit: Hit) -> retrieval_pb2.Hit:
+def _add_hit(message: retrieval_pb2.RetrieveResponse, hit: Hit) -> None:
     passage = hit.passage
-    return retrieval_pb2.Hit(
+    added = message.hits.add(
         chunk_id=passage.chunk_id,
         document_id=passage.document_id,
         title=passage.title,
@@ -54,11 +56,11 @@ def _hit(hit: Hit) -> retrieval_pb2.Hit:
         start=passage.start,
         end=passage.end,
         page=passage.page,
-        metadata=metadata_to_pb(passage.metadata),
         source_uri=passage.source_uri,
         score=hit.score,
         scores=_scores(hit.parts),
     )
+    fill_metadata(added.metadata, passage.metadata)
 
 
 def _scores(parts: ScoreParts) -> retrieval_pb2.ScoreParts:

@@ -7,7 +7,7 @@ Imports no array library, so that the client can use it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,15 @@ def scalar_to_pb(value: Scalar) -> common_pb2.MetadataValue:
 def metadata_to_pb(metadata: Metadata) -> dict[str, common_pb2.MetadataValue]:
     """Returns the metadata as a map of messages."""
     return {name: _value_to_pb(value) for name, value in metadata.items()}
+
+
+def fill_metadata(target: MutableMapping[str, common_pb2.MetadataValue], metadata: Metadata) -> None:
+    """Writes the metadata into a message's map; plain strings, which most values are, without a message between."""
+    for name, value in metadata.items():
+        if isinstance(value, str):
+            target[name].string_value = value
+        else:
+            target[name].MergeFrom(_value_to_pb(value))
 
 
 def metadata_from_pb(metadata: Mapping[str, common_pb2.MetadataValue], path: str) -> Metadata:

@@ -1,8 +1,9 @@
-"""What of a chunk is embedded."""
+"""What of a chunk is embedded before its text."""
 
 from __future__ import annotations
 
-from indexers.chunking import embedding_text, header_text
+from indexers.chunking import header_text
+from indexers.types import headed
 from tests.fakes.encoders import PieceCounter
 
 COUNTER = PieceCounter()
@@ -10,12 +11,13 @@ COUNTER = PieceCounter()
 
 def test_the_header_names_title_and_headings() -> None:
     """Title and heading path stand above the text, on one line."""
-    assert embedding_text("Pumps", ("Seals", "Check\nit"), "Look.", COUNTER, 256) == "Pumps > Seals > Check it\nLook."
+    header = header_text("Pumps", ("Seals", "Check\nit"), COUNTER, 256)
+    assert headed(header, "Look.") == "Pumps > Seals > Check it\nLook."
 
 
 def test_without_title_and_headings_there_is_no_header() -> None:
     """The text alone is embedded, without an empty line above it."""
-    assert embedding_text(" ", (), "Look.", COUNTER, 256) == "Look."
+    assert headed(header_text(" ", (), COUNTER, 256), "Look.") == "Look."
 
 
 def test_a_heading_that_repeats_the_title_is_left_out() -> None:

@@ -15,17 +15,6 @@ _SEPARATOR = " > "
 HEADER_SHARE = 4  # the header has at most one part in so many of the limit
 
 
-def embedding_text(
-    title: str, heading_path: Sequence[str], chunk_text: str, counter: TokenCounter, limit_tokens: int
-) -> str:
-    """Returns the header, a line feed and the chunk's text; without title and headings the text alone.
-
-    `limit_tokens` is the limit that the chunk was made for; the header gets at most a quarter of it.
-    """
-    header = header_text(title, heading_path, counter, limit_tokens)
-    return f"{header}\n{chunk_text}" if header else chunk_text
-
-
 def header_text(title: str, heading_path: Sequence[str], counter: TokenCounter, limit_tokens: int) -> str:
     """Returns `title > heading > ... > heading` within a quarter of the limit.
 
