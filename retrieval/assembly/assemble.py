@@ -108,6 +108,8 @@ class _Packer:
         touching = self._sources.touching(hit.passage)
         if touching:
             added = uncovered_text(hit.passage, touching)
+            if added == hit.passage.text:
+                return self._counter.count_passage(hit.passage) + _SEAM_TOKENS
             return self._counter.count(added) + _SEAM_TOKENS if added else 0
         if self._counter.adds_up:
             return self._count_head(self._number, hit.passage) + self._counter.count_passage(hit.passage)

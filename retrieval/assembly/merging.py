@@ -79,8 +79,16 @@ def join(first: Passage, second: Passage) -> Passage:
     gap = max(0, high.start - low.end)
     text = low.text + _BREAK[:gap].ljust(gap) + high.text[max(0, low.end - high.start) :]
     path = _common(low.heading_path, high.heading_path)
-    header = low.header if path == low.heading_path else ""
-    return replace(low, text=text, end=high.end, heading_path=path, token_count=0, header=header)
+    # Tokens add up over white space alone.
+    counted = gap > 0 and low.token_count and high.token_count
+    return replace(
+        low,
+        text=text,
+        end=high.end,
+        heading_path=path,
+        token_count=low.token_count + high.token_count if counted else 0,
+        header=low.header if path == low.heading_path else "",
+    )
 
 
 def uncovered_text(passage: Passage, sources: list[Source]) -> str:
