@@ -92,8 +92,8 @@ class GenerationShard:
             ids=arrays.ids[positions],
             dense_scores=unknown if query.dense is None else dense_scores(arrays.dense[positions], query.dense),
             sparse_scores=unknown if query.sparse is None else arrays.sparse_scores(positions, query.sparse),
-            in_dense=np.isin(positions, from_dense, assume_unique=True),
-            in_sparse=np.isin(positions, from_sparse, assume_unique=True),
+            in_dense=_marked(positions, from_dense),
+            in_sparse=_marked(positions, from_sparse),
         )
 
 
@@ -113,6 +113,13 @@ def open_generation_shard(folder: Path, definition: CollectionDefinition, search
     )
     store = EdgeStore(folder / EDGE, definition.dim, definition.fields, search_ef)
     return GenerationShard(store, arrays, np.zeros(len(arrays.rows), dtype=np.bool_))
+
+
+def _marked(positions: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tells which of the sorted positions were found; all that was found is among them."""
+    marks = np.zeros(len(positions), dtype=np.bool_)
+    marks[np.searchsorted(positions, found)] = True
+    return marks
 
 
 def _mapped(path: Path, dtype: str) -> NDArray[Any]:

@@ -28,15 +28,14 @@ class DenseQuery:
 
 
 async def embed_dense(encoder: AsyncDenseEncoder, query: str, trace: Trace, deadline: Deadline) -> DenseQuery:
-    """Encodes a query ahead of all bulk work.
+    """Encodes a query ahead of all bulk work; the encoder itself ends at the deadline.
 
     Raises:
         DeadlineExceeded: it was not computed in time.
         QueryNotEncoded: the encoder fails on this query.
         SchedulerFull, SchedulerStopped: the encoder takes nothing.
     """
-    async with deadline.bound(Stage.EMBED):
-        [outcome] = await encoder.encode([query], TextKind.QUERY, WorkClass.ONLINE, deadline.at_ns)
+    [outcome] = await encoder.encode([query], TextKind.QUERY, WorkClass.ONLINE, deadline.at_ns)
     trace.clock.charge(queue_ns=outcome.queue_ns, compute_ns=outcome.compute_ns)
     if isinstance(outcome.error, WorkExpired):
         raise DeadlineExceeded(Stage.EMBED.value, deadline.budget_ms) from outcome.error

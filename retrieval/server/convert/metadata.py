@@ -47,10 +47,12 @@ def metadata_to_pb(metadata: Metadata) -> dict[str, common_pb2.MetadataValue]:
 
 
 def fill_metadata(target: MutableMapping[str, common_pb2.MetadataValue], metadata: Metadata) -> None:
-    """Writes the metadata into a message's map; plain strings, which most values are, without a message between."""
+    """Writes the metadata into a message's map; what most values are goes in without a message between."""
     for name, value in metadata.items():
-        if isinstance(value, str):
+        if type(value) is str:
             target[name].string_value = value
+        elif type(value) is int:
+            target[name].integer_value = value
         else:
             target[name].MergeFrom(_value_to_pb(value))
 
