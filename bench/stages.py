@@ -1,6 +1,6 @@
 """Shows where the time of a Retrieve goes, stage by stage, beside the calls that it cannot do without.
 
-Three arms take turns on every question, forwards and backwards (ABBA):
+Three arms take turns on every ten questions, forwards and backwards (ABBA), so that each runs warm as in service:
 - served: a unary call over gRPC on the loopback to `headrace serve` in another process, whose ledger is read;
 - bare: tokenize, one ONNX run, one query of the Edge shard, called here, without scheduler, event loop or server;
 - watched: the same request path in this process, with a second watch around each stage.
@@ -50,6 +50,7 @@ from retrieval.thresholds import Overrides, resolve
 from retrieval.types import RetrieveRequest, Thresholds
 
 _WARM_UP = 20
+_BLOCK = 10
 _PATIENCE_S = 60.0
 _TARGET_MS = 3.0
 
@@ -148,15 +149,16 @@ async def _take_turns(arms: _Arms, questions: Sequence[str]) -> StageReport:
     served: list[Served] = []
     bare: list[Bare] = []
     watched: list[Mapping[str, Watched]] = []
-    for number, question in enumerate(questions):
+    for number, start in enumerate(range(0, len(questions), _BLOCK)):
+        block = questions[start : start + _BLOCK]
         turns = ("served", "bare", "watched")
         for turn in turns if number % 2 else reversed(turns):
             if turn == "served":
-                served.append(await _ask(arms, question))
+                served += [await _ask(arms, question) for question in block]
             elif turn == "bare":
-                bare.append(_call_bare(arms, question))
+                bare += [_call_bare(arms, question) for question in block]
             else:
-                watched.append(await _watch(arms, question))
+                watched += [await _watch(arms, question) for question in block]
     return report(served[_WARM_UP:], bare[_WARM_UP:], watched[_WARM_UP:])
 
 
