@@ -160,7 +160,9 @@ async def _rates(
 async def _indexed(encoders: Encoders, path: RequestPath, documents: Sequence[Document], part: int) -> Rate:
     index = await path.catalog.create(CollectionKey(KEY.tenant, f"part-{part}"), {}, "")
     started = time.perf_counter()
-    report = await Indexer(index, encoders.dense, encoders.chunker).run(map(ParsedDocument, documents))
+    report = await Indexer(index, encoders.dense, encoders.chunker, encoders.scheduler.bulk_threads).run(
+        map(ParsedDocument, documents)
+    )
     return Rate(report.counts.tokens, time.perf_counter() - started)
 
 
@@ -198,7 +200,7 @@ async def _searches(
     settings: Settings, encoders: Encoders, path: RequestPath, documents: Sequence[Document], questions: Sequence[str]
 ) -> tuple[Quantiles, Quantiles]:
     searched = await path.catalog.create(KEY, {}, "")
-    indexer = Indexer(searched, encoders.dense, encoders.chunker)
+    indexer = Indexer(searched, encoders.dense, encoders.chunker, encoders.scheduler.bulk_threads)
     there = min(_SEARCHED, len(documents) // 2)
     await indexer.run(map(ParsedDocument, documents[:there]))
     await searched.build()

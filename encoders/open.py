@@ -56,7 +56,8 @@ class ScheduledDenseEncoder:
         if sum(map(len, texts)) <= _INLINE:
             items = self.tokenize(texts, kind)
         else:
-            items = await asyncio.to_thread(self.tokenize, texts, kind)
+            threads = self._scheduler.bulk_threads if work_class is WorkClass.BULK else None
+            items = await asyncio.get_running_loop().run_in_executor(threads, self.tokenize, texts, kind)
         return await self.encode_tokenized(items, work_class, deadline_ns)
 
     async def encode_tokenized(

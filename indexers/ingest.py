@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,8 @@ from indexers.pruning import SeenSources, prune
 from indexers.reports import DocumentOutcome, DocumentStatus, IndexReport, Progress, Tally, UpsertReport
 from indexers.types import Document
 
+T = TypeVar("T")
+
 _BATCH_DOCUMENTS = 64
 _BATCH_CHARACTERS = 64_000  # about 80 chunks
 _ENCODE_TEXTS = 64  # of one call to the encoder
@@ -37,10 +41,14 @@ _PATIENCE_S = 600.0  # for an encoder that is full with others' work
 class Indexer:
     """Writes documents into one collection. Calls may overlap; two writers of one document are ordered by the Index."""
 
-    def __init__(self, index: Index, encoder: AsyncDenseEncoder, chunker: Chunker) -> None:
+    def __init__(
+        self, index: Index, encoder: AsyncDenseEncoder, chunker: Chunker, threads: Executor | None = None
+    ) -> None:
+        """`threads` computes what is not the encoder's; None takes the event loop's own."""
         self._index = index
         self._encoder = encoder
         self._chunker = chunker
+        self._threads = threads
 
     async def upsert(self, documents: Sequence[Document], work_class: WorkClass) -> UpsertReport:
         """Writes the documents that have changed and says what became of each.
@@ -50,7 +58,7 @@ class Indexer:
             SchedulerFull: the encoder is full and the call is ONLINE; nothing was written.
             IndexUnavailable: the store cannot be reached.
         """
-        checked = await asyncio.to_thread(self._check_all, documents)
+        checked = await self._in_thread(self._check_all, documents)
         changed, unchanged = await self._compare(checked)
         encoded = await self._encode(changed, work_class)
         await self._write(encoded)
@@ -73,7 +81,7 @@ class Indexer:
         source = iter(items)
         window: deque[asyncio.Task[list[Encoded]]] = deque()
         try:
-            while (batch := await asyncio.to_thread(self._next_batch, source, tally, seen)) is not None:
+            while (batch := await self._in_thread(self._next_batch, source, tally, seen)) is not None:
                 changed, unchanged = await self._compare(batch)
                 _report(unchanged, tally, progress)
                 window.append(asyncio.create_task(self._encode(changed, WorkClass.BULK)))
@@ -88,6 +96,9 @@ class Indexer:
         await prune(self._index, roots, seen, tally)
         _report([], tally, progress)
         return tally.report(self._index.epoch)
+
+    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
     def _check_all(self, documents: Sequence[Document]) -> list[CheckedDocument]:
         return [self._fingerprinted(document) for document in check_documents(documents, self._index.definition.fields)]
@@ -138,12 +149,12 @@ class Indexer:
         return changed, unchanged
 
     async def _encode(self, changed: list[CheckedDocument], work_class: WorkClass) -> list[Encoded]:
-        prepared = await asyncio.to_thread(self._prepare, changed)
+        prepared = await self._in_thread(self._prepare, changed)
         texts = [text for document in prepared for text in document.texts]
         outcomes: list[Outcome[NDArray[np.float32]]] = []
         for start in range(0, len(texts), _ENCODE_TEXTS):
             outcomes += await self._encode_texts(texts[start : start + _ENCODE_TEXTS], work_class)
-        return await asyncio.to_thread(_assemble_all, prepared, outcomes)
+        return await self._in_thread(_assemble_all, prepared, outcomes)
 
     def _prepare(self, changed: list[CheckedDocument]) -> list[PreparedDocument]:
         return [prepare(checked, self._chunker) for checked in changed]

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from encoders.cpu import lower_priority_of_this_thread
 from indexers.checks import check_documents
 from indexers.errors import CollectionNotFound, IndexCorrupt
 from indexers.generation import Generations
@@ -38,7 +39,7 @@ class Writing:
         self._options = options
         self._state = load_state(record, generations.current(), options)
         self._writer = RecordWriter(record)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="record-write")
+        self._thread = ThreadPoolExecutor(1, "record-write", initializer=lower_priority_of_this_thread)
         self._lock = asyncio.Lock()
         self._started = OwnedTasks()
         self._closed = False

@@ -15,15 +15,12 @@ from encoders.models import resolve
 from encoders.open import ScheduledDenseEncoder
 from encoders.scheduler import TokenScheduler
 from encoders.sources import ModelSource
-from encoders.types import TextKind
-from indexers.chunking import Chunker, ChunkLimits
+from indexers.chunking import Chunker
 from rerank.cross_encoder import ScheduledCrossEncoder
 from retrieval.errors import RerankerMissing
-from retrieval.server.engines import open_encoder, scheduler_of
+from retrieval.server.engines import chunker_of, open_encoder, scheduler_of
 from retrieval.server.engines import open_reranker as open_configured_reranker
 from retrieval.settings import Settings
-
-_TARGET_SHARE = 25 / 32  # of the limit, as the server has it; a test compares the two chunkers
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +39,7 @@ async def open_encoders(settings: Settings, cache_folder: Path) -> AsyncIterator
     with scheduler_of(settings) as scheduler:
         dense = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler)
         cached = CachedEncoder(dense, VectorStore(cache_folder, dense.revision, dense.dim))
-        yield Encoders(scheduler, dense, cached, chunker_of(settings, dense))
-
-
-def chunker_of(settings: Settings, dense: ScheduledDenseEncoder) -> Chunker:
-    """Returns the chunker that the server would make."""
-    limit = min(settings.chunking.limit_tokens, dense.max_tokens)
-    [empty] = dense.tokenize([""], TextKind.PASSAGE)
-    limits = ChunkLimits(
-        limit_tokens=limit,
-        target_tokens=int(limit * _TARGET_SHARE),
-        overlap_tokens=min(settings.chunking.overlap_tokens, limit // 4),
-        added_tokens=empty.full_token_count,
-    )
-    return Chunker(dense.tokenization, limits)
+        yield Encoders(scheduler, dense, cached, chunker_of(settings.chunking, dense))
 
 
 async def open_reranker(settings: Settings, encoders: Encoders) -> ScheduledCrossEncoder:

@@ -26,7 +26,7 @@ async def index_once(path: Path, count: int) -> None:
         open_request_path(settings, encoders, encoders.dense) as opened,
     ):
         index = await opened.catalog.create(KEY, {}, "")
-        indexer = Indexer(index, encoders.dense, encoders.chunker)
+        indexer = Indexer(index, encoders.dense, encoders.chunker, encoders.scheduler.bulk_threads)
         await indexer.run(ParsedDocument(document) for document in iterate_passages(path, count))
         await index.build()
 

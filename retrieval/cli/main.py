@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 
 def run() -> None:
     """Runs the command line of this process and exits with its code."""
+    # Texts are tokenized on the threads that ask for it, at their priority, not on a pool of the library's.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     sys.exit(execute(sys.argv[1:], dict(os.environ)))
 
 

@@ -106,7 +106,7 @@ def _engines(opened: _Opened, live: LiveSettings) -> Engines:
 def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
     settings = live.current
     pipeline = Pipeline(engines, _admission(live), live)
-    indexers = indexer_of(settings.chunking, opened.encoder)
+    indexers = indexer_of(settings.chunking, opened.encoder, opened.scheduler)
     metrics, drain = Metrics(), Drain()
     counters = Counters(opened.encoder.tokenization, engines.counter)
     return App(

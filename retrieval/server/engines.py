@@ -83,8 +83,16 @@ async def catalog_of(settings: Settings, encoder: ScheduledDenseEncoder) -> Asyn
         await catalog.close()
 
 
-def indexer_of(settings: ChunkingSettings, encoder: ScheduledDenseEncoder) -> Callable[[Index], Indexer]:
+def indexer_of(
+    settings: ChunkingSettings, encoder: ScheduledDenseEncoder, scheduler: TokenScheduler
+) -> Callable[[Index], Indexer]:
     """Returns what makes the indexer of a collection."""
+    chunker = chunker_of(settings, encoder)
+    return lambda index: Indexer(index, encoder, chunker, scheduler.bulk_threads)
+
+
+def chunker_of(settings: ChunkingSettings, encoder: ScheduledDenseEncoder) -> Chunker:
+    """Returns the chunker for an encoder's limit and tokens."""
     limit = min(settings.limit_tokens, encoder.max_tokens)
     [empty] = encoder.tokenize([""], TextKind.PASSAGE)
     limits = ChunkLimits(
@@ -93,8 +101,7 @@ def indexer_of(settings: ChunkingSettings, encoder: ScheduledDenseEncoder) -> Ca
         overlap_tokens=min(settings.overlap_tokens, limit // 4),
         added_tokens=empty.full_token_count,
     )
-    chunker = Chunker(encoder.tokenization, limits)
-    return lambda index: Indexer(index, encoder, chunker)
+    return Chunker(encoder.tokenization, limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,7 @@ async def write_side(settings: Settings) -> AsyncIterator[WriteSide]:
     with scheduler_of(settings) as scheduler:
         encoder = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler)
         async with catalog_of(settings, encoder) as catalog:
-            yield WriteSide(catalog, indexer_of(settings.chunking, encoder))
+            yield WriteSide(catalog, indexer_of(settings.chunking, encoder, scheduler))
 
 
 def _open_catalog(settings: Settings, model: DenseModel) -> Catalog:

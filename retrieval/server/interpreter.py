@@ -20,4 +20,4 @@ def settle() -> None:
     sys.setswitchinterval(_SWITCH_S)
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_YOUNG_OBJECTS, 20, 20)
+    gc.set_threshold(_YOUNG_OBJECTS, 20, 100)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench._common.engines import chunker_of
 from bench._common.memory import own_bytes
 from bench._common.passages import cut_to_tokens, read_passages, read_questions
 from bench._common.pipelines import field_type
@@ -19,15 +18,8 @@ from bench._common.plots import Line, Titles, plot_bars, plot_lines, plot_stack
 from bench._common.results import Outputs, command, plain, write_results
 from bench._common.statistics import quantiles
 from bench.recall import recall_of
-from encoders.dense import OnnxDenseEncoder
-from encoders.models import resolve
-from encoders.open import ScheduledDenseEncoder
-from encoders.scheduler import TokenScheduler
-from encoders.sources import ModelSource
 from indexers.types import FieldType
-from retrieval.server.engines import indexer_of
 from retrieval.settings import Settings
-from retrieval.settings.engines import ChunkingSettings
 from tests.fakes.encoders import PieceCounter
 
 
@@ -121,16 +113,3 @@ def test_own_bytes_leaves_nothing_out_and_survives_the_end() -> None:
     """A process that runs holds some megabytes; one that is gone holds none."""
     assert own_bytes(os.getpid()) > 1_000_000
     assert own_bytes(2**22 + 1) == 0
-
-
-@pytest.mark.parametrize("limit", [256, 64])
-def test_chunks_are_those_of_the_server(limit: int) -> None:
-    """A figure of the benchmark is one of the product only if the chunks are the same."""
-    settings = Settings(chunking=ChunkingSettings(limit_tokens=limit))
-    scheduler = TokenScheduler(1, 16)
-    try:
-        encoder = ScheduledDenseEncoder(OnnxDenseEncoder.open(resolve(ModelSource("bundled:minilm-l6"))), scheduler)
-        served = indexer_of(settings.chunking, encoder)(None)  # type: ignore[arg-type]  # its index is not asked
-        assert chunker_of(settings, encoder).fingerprint == served._chunker.fingerprint
-    finally:
-        scheduler.stop()

@@ -249,3 +249,18 @@ def test_scheduler_needs_a_worker_and_room(workers: int, capacity: int) -> None:
     """Impossible sizes are refused at once."""
     with pytest.raises(ValueError, match="at least 1"):
         TokenScheduler(workers, capacity)
+
+
+async def test_bulk_work_goes_on_beside_online_work_and_gets_its_threads_back() -> None:
+    """One bulk thread rests while online work is seen; the other goes on, and the resting one comes back."""
+    scheduler = TokenScheduler(workers=2, capacity_items=64)
+    try:
+        engine = GatedEngine()
+        await scheduler.submit(EchoEngine(), items(1), WorkClass.ONLINE, None)
+        bulk = asyncio.create_task(scheduler.submit(engine, items(1, 2, 3), WorkClass.BULK, None))
+        for _ in range(2):  # both threads have begun an item, and neither has ended one
+            await asyncio.to_thread(engine.wait_begun)
+        engine.gate.set()
+        assert [outcome.value for outcome in await bulk] == [1, 2, 3]
+    finally:
+        await asyncio.to_thread(scheduler.stop)
