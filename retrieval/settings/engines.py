@@ -61,7 +61,7 @@ class IndexSettings(Section):
     kind: Literal["edge", "exact", "qdrant"] = "edge"
     """`edge`: Qdrant Edge in this process. `exact`: brute force in NumPy, the oracle. `qdrant`: a Qdrant server."""
 
-    build_after_chunks: int = Field(default=4096, ge=64, le=10_000_000)
+    build_after_chunks: int = Field(default=16_384, ge=64, le=10_000_000)
     """Chunks written or removed since the last generation before a new one is built; a tenth of all if that is more."""
 
     hnsw_m: int = Field(default=16, ge=4, le=128)
