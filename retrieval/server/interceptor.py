@@ -96,8 +96,7 @@ class Guard(grpc.aio.ServerInterceptor):
             error, code = (raised if failure.unexpected else None), failure.code
             return await _refuse(request, context, failure)
         finally:
-            # The caller need not wait for what we write down.
-            asyncio.get_running_loop().call_soon(self._end, method, call, code, error, call.clock.elapsed_ns())
+            self._end_soon(method, call, code, error)
 
     def _begin(self, method: str, context: Context) -> Call:
         request_id = request_id_of(context.invocation_metadata() or ())
@@ -130,6 +129,14 @@ class Guard(grpc.aio.ServerInterceptor):
                 _note_size(call, "response_bytes", event)
                 await context.write(event)
         return None
+
+    def _end_soon(self, method: str, call: Call, code: grpc.StatusCode, error: BaseException | None) -> None:
+        """Writes the call down, after the reply is on its way where there is one: its caller need not wait for that."""
+        duration_ns = call.clock.elapsed_ns()
+        if code is grpc.StatusCode.OK:
+            asyncio.get_running_loop().call_soon(self._end, method, call, code, error, duration_ns)
+        else:
+            self._end(method, call, code, error, duration_ns)
 
     def _end(
         self, method: str, call: Call, code: grpc.StatusCode, error: BaseException | None, duration_ns: int
