@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc.aio
-from headrace.v1 import retrieval_pb2 as wire
-from headrace.v1 import retrieval_pb2_grpc
 
 from bench._common import options
 from bench._common.loops import run
@@ -27,6 +25,8 @@ from bench._common.plots import Line, Titles, plot_lines
 from bench._common.results import plain, write_results
 from bench._common.statistics import Quantiles, quantiles
 from bench._common.tables import Cell, print_table
+from headrace.v1 import retrieval_pb2 as wire
+from headrace.v1 import retrieval_pb2_grpc
 
 _QUESTIONS = (
     "How do I make sure a file is closed even when an exception is raised?",

@@ -20,9 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc.aio
-from headrace.v1 import common_pb2 as common
-from headrace.v1 import retrieval_pb2 as wire
-from headrace.v1 import retrieval_pb2_grpc
 
 from bench._common import options
 from bench._common.beir import BeirSet, Question, Split, read_set
@@ -38,6 +35,9 @@ from encoders.bm25 import query_vector
 from encoders.dense import OnnxDenseEncoder
 from encoders.terms import count_terms
 from encoders.types import TextKind
+from headrace.v1 import common_pb2 as common
+from headrace.v1 import retrieval_pb2 as wire
+from headrace.v1 import retrieval_pb2_grpc
 from indexers.edge import EdgeStore
 from indexers.embedded import GENERATIONS
 from indexers.generation import EDGE, Generations

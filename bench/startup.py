@@ -23,8 +23,6 @@ import grpc
 import grpc.aio
 import numpy as np
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from headrace.v1 import retrieval_pb2 as wire
-from headrace.v1 import retrieval_pb2_grpc
 
 from bench._common import options
 from bench._common.engines import open_bare
@@ -34,6 +32,8 @@ from bench._common.plots import Titles, plot_bars
 from bench._common.results import plain, write_results
 from bench._common.tables import Cell, print_table, say
 from encoders.terms import count_terms
+from headrace.v1 import retrieval_pb2 as wire
+from headrace.v1 import retrieval_pb2_grpc
 from indexers.catalog import EmbeddedCatalog
 from indexers.chunking import chunk_id
 from indexers.errors import CollectionNotFound

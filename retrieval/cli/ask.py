@@ -18,9 +18,9 @@ from retrieval.cli.session import CLIENT, Session, with_session
 from retrieval.cli.waterfall import remarks, waterfall
 
 if TYPE_CHECKING:
-    from headrace.v1.retrieval_pb2 import GenerateRequest
     from rich.console import RenderableType
 
+    from headrace.v1.retrieval_pb2 import GenerateRequest
     from retrieval.client import Client
 
 _NO_EVIDENCE = "Nothing was found to answer from."
@@ -37,7 +37,6 @@ def ask(
 ) -> None:
     """Ask a question; the answer is streamed, with its sources and stages after it."""
     from headrace.v1.retrieval_pb2 import GenerateRequest
-
     from retrieval.client import retrieve_request
 
     request = GenerateRequest(

@@ -15,9 +15,9 @@ from retrieval.cli.plain import plain
 from retrieval.cli.session import CLIENT, Session, with_session
 
 if TYPE_CHECKING:
-    from headrace.v1.common_pb2 import FieldType
     from rich.console import RenderableType
 
+    from headrace.v1.common_pb2 import FieldType
     from retrieval.client import Client
 
 T = TypeVar("T")

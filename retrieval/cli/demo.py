@@ -91,7 +91,6 @@ async def _index(settings: Settings, documents: Sequence[ParsedDocument]) -> Ind
 
 async def _ask_all(address: str, *, streamed: bool) -> list[dict[str, Any]]:
     from headrace.v1.retrieval_pb2 import GenerateRequest
-
     from retrieval.client import Client, retrieve_request
 
     answers = []

@@ -20,7 +20,6 @@ from retrieval.server.convert.documents import document_to_pb
 
 if TYPE_CHECKING:
     from headrace.v1.index_pb2 import Document, UpsertResult
-
     from retrieval.cli.index_job import IndexJob
 
 

@@ -8,13 +8,13 @@ from typing import Self
 
 import grpc.aio
 from google.protobuf.field_mask_pb2 import FieldMask
+
 from headrace.v1 import admin_pb2 as admin
 from headrace.v1 import admin_pb2_grpc, encoding_pb2_grpc, index_pb2_grpc, retrieval_pb2_grpc
 from headrace.v1 import common_pb2 as common
 from headrace.v1 import encoding_pb2 as encoding
 from headrace.v1 import index_pb2 as index
 from headrace.v1 import retrieval_pb2 as retrieval
-
 from retrieval.client.messages import filter_message, import_messages, retrieve_request
 
 DEFAULT_TARGET = "127.0.0.1:50051"

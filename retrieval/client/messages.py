@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import grpc.aio
 from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
+
 from headrace.v1 import common_pb2 as common
 from headrace.v1 import index_pb2 as index
 from headrace.v1 import retrieval_pb2 as retrieval
-
 from retrieval.server.convert.metadata import metadata_to_pb
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ def filter_message(filter: str | common.Filter | None) -> common.Filter | None:
     if not isinstance(filter, str):
         return filter
     from indexers.filter_text import parse_filter  # noqa: PLC0415 - loads numpy, which most callers do not need
-
     from retrieval.server.convert.filters import filter_to_pb  # noqa: PLC0415
 
     return filter_to_pb(parse_filter(filter))

@@ -15,6 +15,7 @@ import grpc.aio
 import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
+
 from headrace.v1 import (
     admin_pb2,
     admin_pb2_grpc,
@@ -25,7 +26,6 @@ from headrace.v1 import (
     retrieval_pb2,
     retrieval_pb2_grpc,
 )
-
 from retrieval.errors import ConfigError
 from retrieval.identity import check_bind
 from retrieval.live import LiveSettings

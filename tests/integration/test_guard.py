@@ -11,6 +11,8 @@ import grpc
 import grpc.aio
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from structlog.testing import capture_logs
+
 from headrace.v1 import (
     admin_pb2,
     common_pb2,
@@ -20,8 +22,6 @@ from headrace.v1 import (
     retrieval_pb2,
     retrieval_pb2_grpc,
 )
-from structlog.testing import capture_logs
-
 from retrieval.client import Client, error_info
 from retrieval.identity import Authenticator, hash_of
 from retrieval.live import LiveSettings

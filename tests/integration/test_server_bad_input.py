@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import grpc
 import grpc.aio
 import pytest
-from headrace.v1 import common_pb2, index_pb2, retrieval_pb2
 
+from headrace.v1 import common_pb2, index_pb2, retrieval_pb2
 from retrieval.client import Client, document, error_info, retrieve_request
 from tests.integration.conftest import ServerProcess
 

@@ -13,8 +13,8 @@ import grpc
 import grpc.aio
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
-from headrace.v1 import common_pb2, retrieval_pb2
 
+from headrace.v1 import common_pb2, retrieval_pb2
 from retrieval.client import Client, document, error_info, retrieve_request
 from tests.integration.conftest import ServerProcess
 

@@ -15,8 +15,8 @@ import grpc
 import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from headrace.v1 import index_pb2
 
+from headrace.v1 import index_pb2
 from retrieval.client import document
 from tests.integration.conftest import PATIENCE_S, ServerProcess, command, environment, running, settings_text
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from headrace.v1 import common_pb2, index_pb2, retrieval_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.v1 import common_pb2, index_pb2, retrieval_pb2
 from indexers.reports import IndexCounts, IndexReport, Problem
 from indexers.types import Epoch
 from retrieval.cli.ask import answer_parts

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from headrace.v1 import common_pb2, index_pb2
 
+from headrace.v1 import common_pb2, index_pb2
 from retrieval.client import Client, document, retrieve_request
 from retrieval.client.messages import import_messages
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
-from headrace.v1 import common_pb2, index_pb2, retrieval_pb2
 
+from headrace.v1 import common_pb2, index_pb2, retrieval_pb2
 from indexers.errors import InvalidName
 from indexers.filters import Exists, Filter, MatchAny, Range
 from indexers.types import TextFormat

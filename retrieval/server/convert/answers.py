@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headrace.v1 import retrieval_pb2
-
 from retrieval.server.convert.ledgers import epoch_to_pb, ledger_to_pb
 from retrieval.server.convert.metadata import fill_metadata
 from retrieval.types import (

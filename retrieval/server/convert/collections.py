@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headrace.v1 import common_pb2, index_pb2
-
 from indexers.index import Index
 from indexers.types import Counts, FieldType
 from retrieval.errors import InvalidRequest

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
-from headrace.v1 import index_pb2
 
+from headrace.v1 import index_pb2
 from indexers.reports import DocumentOutcome, DocumentStatus
 from indexers.types import Document, DocumentSummary, Epoch, TextFormat
 from retrieval.errors import InvalidRequest

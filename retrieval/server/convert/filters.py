@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from headrace.v1 import common_pb2
-
 from indexers.filters import Condition, Exists, Filter, MatchAny, Range
 from retrieval.errors import InvalidRequest
 from retrieval.server.convert.metadata import datetime_from_pb, datetime_to_pb, scalar_from_pb, scalar_to_pb

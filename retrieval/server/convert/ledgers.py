@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headrace.v1 import common_pb2
-
 from indexers.types import Epoch
 from retrieval.clock import Ledger, RerankReport, Stage, StageCost
 

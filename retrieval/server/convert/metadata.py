@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from google.protobuf.timestamp_pb2 import Timestamp
-from headrace.v1 import common_pb2
 
+from headrace.v1 import common_pb2
 from retrieval.errors import InvalidRequest
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from headrace.v1 import retrieval_pb2
-
 from indexers.errors import InvalidInput
 from retrieval.errors import InvalidRequest
 from retrieval.scope import Identity

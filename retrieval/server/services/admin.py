@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import grpc.aio
-from headrace.v1 import admin_pb2, admin_pb2_grpc
 
+from headrace.v1 import admin_pb2, admin_pb2_grpc
 from indexers.index import Catalog
 from retrieval.live import LiveSettings
 from retrieval.server.calls import current_call

@@ -13,11 +13,11 @@ from typing import Any
 
 import grpc.aio
 import numpy as np
-from headrace.v1 import encoding_pb2, encoding_pb2_grpc
 from numpy.typing import NDArray
 
 from encoders.errors import EncoderError, InputTooLong, SchedulerStopped, WorkExpired
 from encoders.types import AsyncDenseEncoder, Outcome, TextKind, TokenCounter, WorkClass
+from headrace.v1 import encoding_pb2, encoding_pb2_grpc
 from rerank.errors import RerankIncomplete
 from rerank.types import AsyncReranker, PairScores
 from retrieval.errors import InvalidRequest, RerankerMissing

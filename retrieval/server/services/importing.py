@@ -11,9 +11,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from headrace.v1 import index_pb2
-
 from encoders.types import WorkClass
+from headrace.v1 import index_pb2
 from indexers.documents import check_document
 from indexers.errors import InvalidInput
 from indexers.index import Index

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeAlias
 
 import grpc.aio
-from headrace.v1 import index_pb2, index_pb2_grpc
 
 from encoders.types import WorkClass
+from headrace.v1 import index_pb2, index_pb2_grpc
 from indexers.errors import InvalidInput
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import grpc.aio
 import structlog
-from headrace.v1 import retrieval_pb2, retrieval_pb2_grpc
 
+from headrace.v1 import retrieval_pb2, retrieval_pb2_grpc
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
 from retrieval.live import LiveSettings
