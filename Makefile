@@ -6,7 +6,7 @@ PROTO := $(wildcard proto/headrace/v1/*.proto)
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: help setup setup-dev demo serve test lint types proto proto-check docs-check bench clean
+.PHONY: help setup setup-dev demo serve test lint proto proto-check docs docs-check bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

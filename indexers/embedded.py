@@ -20,7 +20,7 @@ from indexers.matching import matches
 from indexers.options import IndexOptions
 from indexers.page_token import read_page_token, write_page_token
 from indexers.record_read import RecordReader
-from indexers.schema import coerce_filter
+from indexers.schema import coerce_delete_filter, coerce_filter
 from indexers.serving import ServingState
 from indexers.shard import candidates_of
 from indexers.types import (
@@ -97,7 +97,7 @@ class EmbeddedIndex:
     async def delete_where(self, filter: Filter) -> int:
         """Finds and deletes what passes the filter in one durable transaction."""
         fields = self.definition.fields
-        coerced = coerce_filter(filter, fields)
+        coerced = coerce_delete_filter(filter, fields)
         removed = await self._writing.delete_where(lambda metadata: matches(coerced, metadata, fields))
         self._building.start_when_needed()
         return removed

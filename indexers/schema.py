@@ -71,6 +71,20 @@ def coerce_filter(filter: Filter, fields: Mapping[str, FieldType]) -> Filter:
     return _FilterCoercion(fields).filter(filter, 1)
 
 
+def coerce_delete_filter(filter: Filter, fields: Mapping[str, FieldType]) -> Filter:
+    """Returns the filter of a deletion, coerced. It must not hold a match without values.
+
+    Such a match is true of nothing, so under `must_not` it is true of everything: a program whose list of exceptions
+    came out empty would delete a whole collection.
+
+    Raises:
+        FilterEmpty: a match has no values; and what `coerce_filter` raises.
+    """
+    coerced = coerce_filter(filter, fields)
+    _check_values(coerced)
+    return coerced
+
+
 def metadata_to_json(metadata: Metadata) -> str:
     """Writes metadata for the record: datetimes are tagged, everything else is plain JSON."""
     return json.dumps({key: _to_json(value) for key, value in metadata.items()}, ensure_ascii=False, allow_nan=False)
@@ -79,6 +93,15 @@ def metadata_to_json(metadata: Metadata) -> str:
 def metadata_from_json(text: str) -> Metadata:
     """Reads what `metadata_to_json` wrote."""
     return {key: _from_json(value) for key, value in json.loads(text).items()}
+
+
+def _check_values(filter: Filter) -> None:
+    for condition in (*filter.must, *filter.should, *filter.must_not):
+        if isinstance(condition, Filter):
+            _check_values(condition)
+        elif isinstance(condition, MatchAny) and not condition.values:
+            field = f"filter.{condition.field}"
+            raise FilterEmpty(field, "at least one value", f"{field}: a deletion needs at least one value to match")
 
 
 def _coerce_entry(
@@ -100,6 +123,9 @@ def _coerce_one(value: Scalar, declared: FieldType | None, field: str) -> Scalar
         raise TypeMismatch(field, bound, f"{field}: a value is not {bound}; leave it out")
     if declared is not None:
         return coerce_value(value, declared, field)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        bound = "a 64-bit integer"
+        raise TypeMismatch(field, bound, f"{field}: {str(value)[:40]} is not {bound}; send it as a string")
     return coerce_value(value, FieldType.DATETIME, field) if isinstance(value, datetime) else value
 
 

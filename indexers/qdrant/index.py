@@ -24,7 +24,7 @@ from indexers.qdrant.searching import candidates_of, search_requests
 from indexers.qdrant.store import QdrantStore
 from indexers.qdrant.view import CollectionView
 from indexers.qdrant.writing import QdrantWriting
-from indexers.schema import coerce_document, coerce_filter
+from indexers.schema import coerce_delete_filter, coerce_document, coerce_filter
 from indexers.types import (
     Candidates,
     CollectionDefinition,
@@ -99,7 +99,7 @@ class QdrantIndex:
     async def delete_where(self, filter: Filter) -> int:
         """Deletes the documents that pass the filter."""
         fields = self.definition.fields
-        passing = within(self._tenant, coerce_filter(filter, fields), fields)
+        passing = within(self._tenant, coerce_delete_filter(filter, fields), fields)
         return await self._writing.delete(await document_ids(self._store, self._names, passing))
 
     async def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:

@@ -48,7 +48,8 @@ def load_settings(file: Path | None, environ: Mapping[str, str], flags: Mapping[
     ):
         for name, value in values.items():
             _place(tree, name, value)
-            origins[name] = origin
+            if value != {}:
+                origins[name] = origin
     try:
         return Loaded(Settings.model_validate(tree), origins, path)
     except ValidationError as error:
@@ -81,7 +82,7 @@ def _read_file(path: Path | None) -> dict[str, Any]:
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in table.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:  # an empty section sets nothing, but its name is checked
             yield from _flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value

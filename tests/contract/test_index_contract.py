@@ -99,6 +99,8 @@ async def test_delete_where_refuses_an_empty_filter(index: Index) -> None:
         await index.delete_where(Filter())
     with pytest.raises(FilterEmpty):
         await index.delete_where(Filter(must=(Filter(),)))
+    with pytest.raises(FilterEmpty):
+        await index.delete_where(Filter(must_not=(MatchAny("year", ()),)))
     assert await index.count(None) == Counts(1, 1)
 
 

@@ -165,3 +165,12 @@ def test_micros_are_exact_at_the_ends_of_time() -> None:
     assert micros(datetime(1970, 1, 1, tzinfo=UTC)) == 0
     last = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
     assert micros(last) - micros(last - timedelta(microseconds=1)) == 1
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 123456789012345678901234567890])
+def test_metadata_integers_fit_the_wire(value: int) -> None:
+    """A number that no reply could carry is refused when it is indexed, declared or not."""
+    with pytest.raises(TypeMismatch) as refused:
+        coerce_metadata({"big": value}, {})
+    assert refused.value.field == "metadata.big"
+    assert coerce_metadata({"big": 2**63 - 1, "small": -(2**63)}, {}) == {"big": 2**63 - 1, "small": -(2**63)}

@@ -38,6 +38,8 @@ def test_settings_flags_beat_variables_beat_the_file(tmp_path: Path) -> None:
     [
         ("[retrieval]\ntop_kk = 3\n", {}, "retrieval.top_kk"),
         ("[retrievall]\ntop_k = 3\n", {}, "retrievall"),
+        ("[retreival]\n", {}, "retreival"),
+        ("[retrieval.nope]\n", {}, "retrieval.nope"),
         ("", {"HEADRACE_RETRIEVAL__TOPK": "3"}, "HEADRACE_RETRIEVAL__TOPK"),
         ("[retrieval]\ntop_k = 0\n", {}, "retrieval.top_k"),
         ("[retrieval]\ntop_k = 300\n", {}, "top_k must not be above max_top_k"),
