@@ -56,7 +56,7 @@ class DeadlineExceeded(RetrievalError):
     """The request's time is used up."""
 
     def __init__(self, stage: str, budget_ms: float) -> None:
-        super().__init__(f"the deadline of {budget_ms:.0f} ms passed in stage {stage}; allow more time")
+        super().__init__(f"the deadline of {budget_ms:.3g} ms passed in stage {stage}; allow more time")
         self.stage = stage
         self.budget_ms = budget_ms
 

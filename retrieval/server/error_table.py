@@ -104,7 +104,7 @@ ROWS: Mapping[type[Exception], Row] = {
     indexer.UnknownField: Row(StatusCode.INVALID_ARGUMENT, "UNKNOWN_FIELD", _INVALID),
     indexer.TypeMismatch: Row(StatusCode.INVALID_ARGUMENT, "TYPE_MISMATCH", _INVALID),
     indexer.FilterEmpty: Row(StatusCode.INVALID_ARGUMENT, "FILTER_EMPTY", _INVALID),
-    indexer.FilterTooDeep: Row(StatusCode.INVALID_ARGUMENT, "FILTER_TOO_DEEP", _INVALID),
+    indexer.FilterTooDeep: Row(StatusCode.INVALID_ARGUMENT, "FILTER_TOO_LARGE", _INVALID),
     indexer.FilterSyntax: Row(StatusCode.INVALID_ARGUMENT, "FILTER_SYNTAX", _INVALID),
     indexer.CollectionNotFound: Row(StatusCode.NOT_FOUND, "COLLECTION_NOT_FOUND", attributes("collection")),
     indexer.CollectionExists: Row(StatusCode.ALREADY_EXISTS, "COLLECTION_EXISTS", attributes("collection")),

@@ -50,6 +50,7 @@ def load_settings(file: Path | None, environ: Mapping[str, str], flags: Mapping[
             _place(tree, name, value)
             if value != {}:
                 origins[name] = origin
+    _anchor_folder(tree, origins, path)
     try:
         return Loaded(Settings.model_validate(tree), origins, path)
     except ValidationError as error:
@@ -123,6 +124,12 @@ def _place(tree: dict[str, Any], path: str, value: Any) -> None:
             raise ConfigError((f"{path}: {section!r} is a value, not a section",))
         tree = inner
     tree[name] = value
+
+
+def _anchor_folder(tree: dict[str, Any], origins: Mapping[str, str], file: Path | None) -> None:
+    """A relative data folder that a file names is relative to that file, wherever the command is run."""
+    if file is not None and origins.get("data.folder") == "file" and isinstance(tree["data"]["folder"], str):
+        tree["data"]["folder"] = str(file.parent / tree["data"]["folder"])
 
 
 def _faults(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str]:

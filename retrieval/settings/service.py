@@ -254,4 +254,4 @@ class DataSettings(Section):
     """Where data is kept."""
 
     folder: Path = Path("data")
-    """The folder of records and generations; one process at a time."""
+    """The folder of records and generations; one process at a time. In a file, relative to that file."""

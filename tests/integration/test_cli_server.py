@@ -127,6 +127,24 @@ def test_path_from_files_to_an_answer(capsys, served, texts):
     assert run(capsys, "retrieve", "energy of water", "-c", "water", *at)[0] == 0
 
 
+def test_server_run_goes_on_past_documents_that_cannot_be_sent(capsys, served, texts):
+    """A name that is no UTF-8 is made valid; a document that cannot become a message is named; the rest is indexed."""
+    Path(os.fsdecode(os.fsencode(texts) + b"/bad\xffname.md")).write_text("Of a strange name.", encoding="utf-8")
+    rows = [{"id": "huge", "text": "A row.", "metadata": {"n": 2**70}}, {"id": "good", "text": "Another row."}]
+    rows.append({"id": "title", "text": "A third row.", "title": "half \ud800"})
+    rows.append({"id": "value", "text": "A fourth row.", "metadata": {"a": "half \ud800"}})
+    (texts / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    code, out, err = run(capsys, "index", str(texts), "-c", "strange", "--data", str(served), "--json")
+    report = json.loads(out)
+    listed = run(capsys, "documents", "list", "-c", "strange", "--data", str(served), "--json")[1]
+    found = {one["id"] for one in json.loads(listed)["documents"]}
+    assert code == 1
+    assert "could not be indexed" in err
+    assert found >= {*TEXTS, "bad\ufffdname.md", "good"}
+    assert "huge" not in found
+    assert report["failed"] + report["written"] == len(TEXTS) + 5
+
+
 def test_key_opens_its_own_tenant(capsys, texts, tmp_path):
     """A server with keys refuses callers without one; the key comes from an option or a variable."""
     made = json.loads(

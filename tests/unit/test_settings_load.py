@@ -107,3 +107,10 @@ def test_live_reload_of_a_broken_file_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         live.reload()
     assert live.current is before
+
+
+def test_settings_data_folder_of_a_file_is_relative_to_the_file(tmp_path: Path) -> None:
+    """The same file means the same folder from any working directory; a flag means what the caller sees."""
+    file = write(tmp_path, "[data]\nfolder = 'store'\n")
+    assert load_settings(file, {}, {}).settings.data.folder == tmp_path / "store"
+    assert load_settings(file, {}, {"data.folder": "other"}).settings.data.folder == Path("other")

@@ -237,7 +237,7 @@ class Filter(_message.Message):
     """A restriction on metadata: every `must` holds, no `must_not` holds, and at least one `should` holds if there is any.
 
     A filter that is absent restricts nothing; one without conditions is refused; one that matches nothing gives an
-    empty result.
+    empty result. It has at most 16 levels, 1,000 conditions and 10,000 values.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -324,7 +324,7 @@ Global___Condition: _TypeAlias = Condition  # noqa: Y015
 
 @_typing.final
 class MatchAny(_message.Message):
-    """True when the field holds at least one of the values; an empty list matches nothing."""
+    """True when the field holds at least one of the values; an empty list matches nothing, and is refused in a deletion."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
