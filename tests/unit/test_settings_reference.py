@@ -35,10 +35,11 @@ def test_example_sets_nothing():
     assert _values(example_toml()) == {}
 
 
-def test_example_uncommented_gives_the_defaults(tmp_path):
+def test_example_uncommented_gives_the_defaults(tmp_path, monkeypatch):
     """With the comment marks of plain settings taken away, the example gives the defaults, and names them all."""
     text = re.sub(r"^# (?=\w+ = )", "", _without_tables(example_toml()), flags=re.MULTILINE)
-    file = tmp_path / "headrace.toml"
+    monkeypatch.chdir(tmp_path)  # a relative folder in a file is relative to the file
+    file = Path("headrace.toml")
     file.write_text(text, encoding="utf-8")
     loaded = load_settings(file, {}, {})
     assert loaded.settings == Settings()
