@@ -54,7 +54,8 @@ class Files:
     def _counted(self, item: ParsedDocument) -> ParsedDocument:
         document = item.document
         self._read_characters += len(document.text)
-        return replace(item, document=replace(document, metadata={**document.metadata, **self._metadata}))
+        metadata = {**document.metadata, **self._metadata}
+        return replace(item, document=replace(document, title=_valid(document.title), metadata=metadata))
 
     def _list(self, path: Path) -> None:
         root = path.resolve()
@@ -65,13 +66,15 @@ class Files:
             self._roots.append(root.as_uri())
             self._add(root, path.name)
         else:
-            self._failures.append(ParseFailure(str(path), root.as_uri(), "there is no such file; check the path"))
+            self._failures.append(
+                ParseFailure(_valid(str(path)), root.as_uri(), "there is no such file; check the path")
+            )
 
     def _walk(self, root: Path) -> None:
         def failed(error: OSError) -> None:
             folder = Path(error.filename)
             reason = f"cannot be listed: {error.strerror}; what was indexed from it is kept"
-            self._failures.append(ParseFailure(str(folder), f"{folder.as_uri()}/", reason))
+            self._failures.append(ParseFailure(_valid(str(folder)), f"{folder.as_uri()}/", reason))
 
         for folder, folders, names in os.walk(root, onerror=failed):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -86,3 +89,8 @@ class Files:
         except OSError:
             size = 0  # reading will say what is wrong
         self._files.append((SourceFile(path, name, path.as_uri()), size))
+
+
+def _valid(name: str) -> str:
+    """Returns a name as valid Unicode: one that is no UTF-8 comes from the system with surrogates."""
+    return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in name)

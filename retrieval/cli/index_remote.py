@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import grpc
 import grpc.aio
 
+from indexers.errors import InvalidInput
 from indexers.parsing.parsed import ParsedDocument, ParseFailure, SourceItem
 from indexers.pruning import SeenSources, prune
 from indexers.reports import IndexReport, Problem, Progress, Tally
 from indexers.types import DocumentPage, DocumentSummary, Epoch
 from retrieval.cli.collections import wire_fields
 from retrieval.client import Client
+from retrieval.errors import InvalidRequest
 from retrieval.server.convert.documents import document_to_pb
 
 if TYPE_CHECKING:
@@ -53,14 +55,28 @@ class _Sending:
             if not isinstance(item, ParsedDocument):
                 self._count(item)
             elif self._seen.add(item.document.document_id):
-                self._sent += 1
-                for warning in item.warnings:
-                    self._tally.warn(item.document.document_id, warning)
-                yield document_to_pb(item.document)
+                if (message := self._message(item)) is not None:
+                    yield message
             else:
                 self._tally.fail(item.document.document_id, "a document with the same id came before it; rename one")
             if self._progress is not None:
                 self._progress.advanced(replace(self._tally.counts, written=self._sent))
+
+    def _message(self, item: ParsedDocument) -> Document | None:
+        """Returns the document as it is sent; None when it cannot be, which is counted: an error would end the call."""
+        name = item.document.document_id
+        try:
+            message = document_to_pb(item.document)
+        except UnicodeEncodeError:
+            self._tally.fail(name, "holds characters that are no valid Unicode; change them or leave the document out")
+            return None
+        except (InvalidRequest, InvalidInput) as error:
+            self._tally.fail(name, str(error))
+            return None
+        self._sent += 1
+        for warning in item.warnings:
+            self._tally.warn(name, warning)
+        return message
 
     def _count(self, item: SourceItem) -> None:
         if isinstance(item, ParseFailure):
