@@ -2,7 +2,8 @@
 
 Markdown is read by markdown-it's block rules, which know where a fence or an HTML block ends, so that a `#` in code is
 no heading and an unclosed fence loses nothing. Only the line ranges are taken from it; whatever it passes over (link
-definitions, front matter) becomes a paragraph, so that every visible character is in exactly one block.
+definitions) becomes a paragraph, so that every visible character is in exactly one block. Front matter, which its rules
+would read as a heading, is taken off first.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from indexers.types import TextFormat
 
 _LINE_BREAK = re.compile(r"\r\n?|\n")
 _PARAGRAPH_BREAK = re.compile(r"(?:\r\n?+|\n)[^\S\r\n]*(?:\r\n?|\n)")
+_FRONT_LINE = re.compile(r"[\w\"'][^:\r\n]*:(?:\s|$)|[ \t#]|- |-?\s*$")  # a key, or what may stand under one
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 
 
@@ -51,6 +53,30 @@ def find_blocks(text: str, format: TextFormat) -> list[Block]:
     return list(_join_headings(_on_pages(text, found)))
 
 
+def front_matter_end(text: str) -> int:
+    """Returns where the YAML front matter of a Markdown text ends, its closing line included; 0 when it has none."""
+    position = 0
+    for number, line in enumerate(_lines(text)):
+        mark = line.rstrip()
+        if number == 0 and mark != "---":
+            return 0
+        position += len(line)
+        if number > 1 and mark in ("---", "..."):
+            return position
+        # A rule stands over prose or an empty line; front matter starts with a key, and holds keys throughout.
+        if (number == 1 and not mark) or (number and not _FRONT_LINE.match(line)):
+            return 0
+    return 0
+
+
+def _lines(text: str) -> Iterator[str]:
+    start = 0
+    for match in _LINE_BREAK.finditer(text):
+        yield text[start : match.end()]
+        start = match.end()
+    yield text[start:]
+
+
 def _paragraphs(flat: str, start: int, end: int, path: tuple[str, ...] = ()) -> Iterator[Block]:
     for stop in [match.end() for match in _PARAGRAPH_BREAK.finditer(flat, start, end)] + [end]:
         yield Block(start, stop, BlockKind.PROSE, path, 0)
@@ -58,10 +84,12 @@ def _paragraphs(flat: str, start: int, end: int, path: tuple[str, ...] = ()) -> 
 
 
 def _markdown_blocks(flat: str) -> Iterator[Block]:
-    lines = [0, *(match.end() for match in _LINE_BREAK.finditer(flat)), len(flat)]
+    position = front_matter_end(flat)
+    if position:
+        yield Block(0, position, BlockKind.PROSE, (), 0)
+    lines = [position, *(match.end() for match in _LINE_BREAK.finditer(flat, position)), len(flat)]
     path: list[tuple[int, str]] = []
-    position = 0
-    for kind, level, title, first, last in _ranges(flat):
+    for kind, level, title, first, last in _ranges(flat[position:]):
         start, end = lines[min(first, len(lines) - 1)], lines[min(last, len(lines) - 1)]
         if start > position:
             yield from _paragraphs(flat, position, start, tuple(name for _, name in path))

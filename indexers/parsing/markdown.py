@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-from indexers.chunking.blocks import find_blocks
+from indexers.chunking.blocks import find_blocks, front_matter_end
 from indexers.parsing.charsets import decode
 from indexers.parsing.options import ParseOptions, SourceFile, clean, read_bounded, require_text
 from indexers.parsing.parsed import ParsedDocument
 from indexers.types import Document, TextFormat
 
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _TITLE = re.compile(r"^title:[ \t]*(\S.*)$", re.MULTILINE)
 
 
@@ -34,6 +33,5 @@ def first_heading(text: str) -> str:
 
 
 def _front_title(text: str) -> str:
-    front = _FRONT_MATTER.match(text)
-    found = _TITLE.search(front[1]) if front else None
+    found = _TITLE.search(text, 0, front_matter_end(text))
     return found[1].strip().strip("\"'").strip() if found else ""

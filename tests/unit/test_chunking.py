@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from indexers.chunking import Chunker, ChunkLimits, chunk_id
+from indexers.chunking.blocks import find_blocks
 from indexers.types import Chunk, Document, TextFormat
 from tests.fakes.encoders import PieceCounter
 
@@ -162,3 +163,26 @@ def test_limits_without_room_for_text_are_refused(limits: dict[str, int]) -> Non
     """Sizes that cannot work fail where they are set."""
     with pytest.raises(ValueError, match="token"):
         ChunkLimits(**limits)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("closing", ["---", "..."])
+def test_front_matter_is_no_heading(end: str, closing: str) -> None:
+    """YAML at the very start is a plain block of its own; headings below it count as ever, and nothing is lost."""
+    lines = ["---", "title: Hello", "tags:", "- one", "", "# a comment", "lang: fr", closing, "text", "# A", "under"]
+    text = end.join(lines)
+    blocks = find_blocks(text, TextFormat.MARKDOWN)
+    assert [(block.heading_path, text[block.start : block.end]) for block in blocks] == [
+        ((), end.join(lines[:8])),
+        ((), "text"),
+        (("A",), end.join(lines[9:])),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["---\n\nkey: no\n\n# A\nx\n\n---\n", "---\nProse goes on.\n\n# A\nx\n\n---\n", "---\nkey: open\n\n# A\nx\n"],
+)
+def test_a_rule_at_the_start_is_no_front_matter(text: str) -> None:
+    """What follows a mere rule, or is never closed, keeps its headings."""
+    assert find_blocks(text, TextFormat.MARKDOWN)[-1].heading_path == ("A",)

@@ -53,6 +53,12 @@ def test_front_matter_gives_the_title(tmp_path: Path) -> None:
     assert _parsed(tmp_path, "pump_seal-guide.md", b"text").document.title == "pump seal guide"
 
 
+def test_front_matter_without_a_title_gives_none(tmp_path: Path) -> None:
+    """Its keys are no heading; the first heading below it serves."""
+    assert _parsed(tmp_path, "a.md", b"---\nlang: fr\n---\n# Below\ntext").document.title == "Below"
+    assert _parsed(tmp_path, "a.md", b"---\nlang: fr\n---\ntext").document.title == "a"
+
+
 def test_plain_text_keeps_its_pages(tmp_path: Path) -> None:
     """Form feeds separate pages in plain text, and only there."""
     assert _parsed(tmp_path, "a.txt", b"one\ftwo").document.text == "one\ftwo"
