@@ -19,7 +19,8 @@ def parse_csv(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocumen
     """Yields what each row gives; empty fields are absent.
 
     Raises:
-        ParseFailed: no column `text`, a line or a field that is too long (an unclosed quote makes one of many lines).
+        ParseFailed: no column `text`, a column that is there twice, a line or a field that is too long (an unclosed
+            quote makes one of many lines).
     """
     encoding, warnings = stream_encoding(file.path)
     # The module's own bound is one for the whole process; ours only ever raises it.
@@ -42,6 +43,10 @@ def _header(file: SourceFile, line: str) -> tuple[list[str], str]:
     except csv.Error as error:
         raise ParseFailed(file.name, f"has a header that is no CSV: {error}") from error
     columns = [name.lower() if name.lower() in _OWN_COLUMNS else name for name in names]
+    columns = [name or f"column {number}" for number, name in enumerate(columns, 1)]
+    repeated = sorted({name for name in columns if columns.count(name) > 1})
+    if repeated:
+        raise ParseFailed(file.name, f"has more than one column {repeated[0][:100]!r}; give each a name of its own")
     if "text" not in columns:
         raise ParseFailed(file.name, f"has no column 'text'; its columns are {', '.join(columns)[:200] or 'none'}")
     return columns, separator

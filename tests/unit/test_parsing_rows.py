@@ -138,3 +138,16 @@ def test_a_long_csv_line_is_a_failure(tmp_path: Path) -> None:
     """A row is bounded, though the file is not; what came before is kept."""
     items = _items(tmp_path, "a.csv", "text\nfine\n" + "x" * 200_000, ParseOptions(max_row_bytes=1000))
     assert "longer than 1000" in _failures(items)[0][1]
+
+
+def test_a_repeated_column_fails_the_file(tmp_path: Path) -> None:
+    """No column is lost in silence: the reason names the one that is there twice; ours are alike in any case."""
+    reason = "has more than one column 'text'; give each a name of its own"
+    assert _failures(_items(tmp_path, "a.csv", "id,text,text\n1,x,y\n")) == [("a.csv", reason)]
+    assert _failures(_items(tmp_path, "a.csv", "id,text,Text\n1,x,y\n")) == [("a.csv", reason)]
+
+
+def test_columns_without_a_name_are_named_after_their_place(tmp_path: Path) -> None:
+    """Separators at the end of the header, as spreadsheets leave them, fail nothing and lose nothing."""
+    (document,) = _documents(_items(tmp_path, "a.csv", "id,text,,\n1,x,,z\n"))
+    assert document.metadata == {"column 4": "z"}
