@@ -68,7 +68,8 @@ def render_html(source: str) -> tuple[str, str]:
     renderer = _Renderer()
     if tree.body is not None:
         renderer.render(tree.body)
-    found = tree.css_first("title")
+    drawn = {node.mem_id for node in tree.css("svg title")}  # the name of a drawing, not of the page
+    found = next((node for node in tree.css("title") if node.mem_id not in drawn), None)
     title = " ".join(found.text().split()) if found is not None else ""
     return title or renderer.first_heading, renderer.writer.text()
 

@@ -80,3 +80,11 @@ def test_deep_pages_are_refused_or_read(tmp_path: Path) -> None:
     assert _markdown("<div>" * 1000 + "KEEP") == "KEEP\n"
     assert _markdown("<ul><li>" * 300 + "KEEP").endswith("- KEEP\n")
     assert _markdown("<p>x" * 6000).count("x") == 6000
+
+
+def test_the_name_of_a_drawing_is_not_that_of_the_page() -> None:
+    """A title in an SVG is passed over, whether the page has one of its own or not."""
+    drawing = "<svg><g><title>Drawing</title></g></svg>"
+    assert render_html(f"<body>{drawing}<p>x</p>")[0] == ""
+    assert render_html(f"<body>{drawing}<h1>Head</h1>")[0] == "Head"
+    assert render_html(f"<head><title>Page</title></head><body>{drawing}<p>x</p>")[0] == "Page"
