@@ -71,7 +71,8 @@ async def prune(index: Listed, roots: Sequence[str], seen: SeenSources, tally: T
     if not roots:
         return
     if not seen:
-        tally.warn(", ".join(roots), "no document was found, so nothing was removed; delete the collection to empty it")
+        reason = "nothing was found there, so nothing was removed; delete the documents or the collection yourself"
+        tally.warn(", ".join(roots), reason)
         return
     gone = await _gone(index, roots, seen)
     for start in range(0, len(gone), _DELETE):

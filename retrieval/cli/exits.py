@@ -3,7 +3,8 @@
 CommandError
 ├── WrongUse          the command line or the configuration asks for what cannot be; exit code 2
 ├── WorkFailed        the work, or a part of it, failed; exit code 1
-└── NoServer          no server answers at the address; exit code 1
+├── NoServer          no server answers at the address; exit code 1
+└── ImportBroken      the server went away in the middle of an import; exit code 1
 """
 
 from __future__ import annotations
@@ -51,6 +52,16 @@ class NoServer(CommandError):
     def __init__(self, address: str) -> None:
         super().__init__(f"no server answers at {address}; start one with `headrace serve`, or name it with --server")
         self.address = address
+
+
+class ImportBroken(CommandError):
+    """The server went away in the middle of an import."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the import broke off, since the server went away; what it acknowledged is kept: start it again, and the "
+            "same command goes on from there, since unchanged documents cost nothing"
+        )
 
 
 @contextmanager

@@ -35,7 +35,9 @@ def index(
         list[str] | None, typer.Option("--metadata", metavar="KEY=VALUE", help="Metadata of every document.")
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove documents whose files are gone.")] = False,
-    tenant: Annotated[str, typer.Option("--tenant", help="Whose data, when no server runs.")] = "default",
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", help="Whose data, when no server runs; otherwise 'default'.")
+    ] = None,
 ) -> None:
     """Read files into a collection.
 
@@ -56,14 +58,16 @@ def index(
     _finish(session, report, collection, time.perf_counter() - begun)
 
 
-async def _index(session: Session, tenant: str, job: IndexJob, progress: IndexProgress) -> IndexReport:
+async def _index(session: Session, tenant: str | None, job: IndexJob, progress: IndexProgress) -> IndexReport:
     from retrieval.cli.index_local import index_local
     from retrieval.cli.index_remote import index_remote
 
     settings = session.load().settings
     address = session.server or running_server(settings.data.folder)
     if address is None:
-        return await index_local(settings, tenant, job, progress)
+        return await index_local(settings, tenant or "default", job, progress)
+    if tenant is not None:
+        raise WrongUse(f"--tenant is for runs without a server; at {address} the API key decides the tenant")
     async with connect(session, address) as client:
         return await index_remote(client, job, progress)
 
@@ -73,8 +77,10 @@ def _finish(session: Session, report: IndexReport, collection: str, seconds: flo
         print_json(report_json(report, collection, seconds))
     else:
         show_report(report, collection, seconds)
-    if report.counts.failed:
-        raise WorkFailed(f"{report.counts.failed} files or documents could not be indexed; the others are in place")
+    if failed := report.counts.failed:
+        others = report.counts.written + report.counts.unchanged
+        rest = "the others are in place" if others else "there were no others"
+        raise WorkFailed(f"{failed} files or documents could not be indexed; {rest}")
 
 
 def _metadata(pairs: Sequence[str]) -> dict[str, str]:

@@ -9,19 +9,22 @@ from pathlib import Path
 
 from indexers.parsing.dispatch import parse_file
 from indexers.parsing.options import SourceFile
-from indexers.parsing.parsed import ParsedDocument, ParseFailure, SourceItem
+from indexers.parsing.parsed import ParsedDocument, ParseFailure, SkippedFile, SourceItem
 from indexers.types import Metadata
 
 
 class Files:
     """The files under some paths, in order of their names; listed when it is made, read while it is iterated.
 
-    A document is named after its file relative to the path given, which may be a file itself. Hidden files and folders
+    A document is named after its file relative to the path given, which may be a file itself; a file that is given
+    twice is read once. Hidden files and folders
     are left out, links to folders are not followed. `metadata` is added to every document, stronger than its own.
     """
 
     def __init__(self, paths: Sequence[Path], metadata: Metadata) -> None:
         self._metadata = metadata
+        self._listed: set[Path] = set()
+        self._named: set[Path] = set()  # the files given by themselves
         self._files: list[tuple[SourceFile, int]] = []
         self._failures: list[ParseFailure] = []
         self._roots: list[str] = []
@@ -48,7 +51,7 @@ class Files:
         yield from self._failures
         for file, size in self._files:
             for item in parse_file(file):
-                yield self._counted(item) if isinstance(item, ParsedDocument) else item
+                yield self._counted(item) if isinstance(item, ParsedDocument) else self._asked_for(item, file)
             self._read_bytes += size
 
     def _counted(self, item: ParsedDocument) -> ParsedDocument:
@@ -57,6 +60,12 @@ class Files:
         metadata = {**document.metadata, **self._metadata}
         return replace(item, document=replace(document, title=_valid(document.title), metadata=metadata))
 
+    def _asked_for(self, item: SourceItem, file: SourceFile) -> SourceItem:
+        """Makes a failure of a skipped file when it was given by itself: somebody wanted it to be read."""
+        if isinstance(item, SkippedFile) and file.path in self._named:
+            return ParseFailure(item.path, file.uri, item.reason)
+        return item
+
     def _list(self, path: Path) -> None:
         root = path.resolve()
         if root.is_dir():
@@ -64,6 +73,7 @@ class Files:
             self._walk(root)
         elif root.exists():
             self._roots.append(root.as_uri())
+            self._named.add(root)
             self._add(root, path.name)
         else:
             self._failures.append(
@@ -84,6 +94,9 @@ class Files:
                     self._add(path, path.relative_to(root).as_posix())
 
     def _add(self, path: Path, name: str) -> None:
+        if path in self._listed:
+            return
+        self._listed.add(path)
         try:
             size = path.stat().st_size
         except OSError:

@@ -16,7 +16,8 @@ from indexers.pruning import SeenSources, prune
 from indexers.reports import IndexReport, Problem, Progress, Tally
 from indexers.types import DocumentPage, DocumentSummary, Epoch
 from retrieval.cli.collections import wire_fields
-from retrieval.client import Client
+from retrieval.cli.exits import ImportBroken
+from retrieval.client import Client, error_info
 from retrieval.errors import InvalidRequest
 from retrieval.server.convert.documents import document_to_pb
 
@@ -29,13 +30,19 @@ async def index_remote(client: Client, job: IndexJob, progress: Progress | None)
     """Does the job through the server, which builds generations as it sees fit.
 
     Raises:
-        AioRpcError: the server refuses, or goes away; what it acknowledged stays.
+        AioRpcError: the server refuses, or is not there at the start.
+        ImportBroken: it goes away in the middle; what it acknowledged stays.
     """
     await _ensure(client, job.collection, job.fields)
     tally, seen = Tally(), SeenSources()
     sending = _Sending(iter(job.items), tally, seen, progress)
-    result = await client.import_documents(job.collection, sending.documents())
-    await prune(_Served(client, job.collection), job.roots, seen, tally)
+    try:
+        result = await client.import_documents(job.collection, sending.documents())
+        await prune(_Served(client, job.collection), job.roots, seen, tally)
+    except grpc.aio.AioRpcError as error:
+        if error.code() is grpc.StatusCode.UNAVAILABLE and error_info(error) is None:
+            raise ImportBroken from error
+        raise
     return _merged(tally.report(Epoch(result.epoch.generation, result.epoch.write_sequence)), result)
 
 

@@ -14,9 +14,14 @@ import pytest
 from indexers.parsing.parsed import ParsedDocument
 from indexers.types import Document
 from retrieval.cli.child import child_server
+from retrieval.cli.connecting import running_server
 from retrieval.cli.demo import QUESTIONS, run_demo
-from retrieval.cli.exits import WorkFailed
+from retrieval.cli.exits import ImportBroken, WorkFailed
+from retrieval.cli.index_files import Files
+from retrieval.cli.index_job import IndexJob
+from retrieval.cli.index_remote import index_remote
 from retrieval.cli.main import execute
+from retrieval.client import Client
 
 ROOT = Path(__file__).parents[2]
 ENVIRON = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'proto'}"}
@@ -143,6 +148,47 @@ def test_server_run_goes_on_past_documents_that_cannot_be_sent(capsys, served, t
     assert found >= {*TEXTS, "bad\ufffdname.md", "good"}
     assert "huge" not in found
     assert report["failed"] + report["written"] == len(TEXTS) + 5
+
+
+def test_nothing_indexed_is_not_said_to_be_in_place(capsys, tmp_path):
+    """When the only path is not there, nothing else is claimed."""
+    code, _, err = run(capsys, "index", str(tmp_path / "none"), "-c", "x", "--data", str(tmp_path / "data"))
+    assert code == 1
+    assert "no others" in err
+
+
+def test_tenant_with_a_server_is_refused(capsys, served, texts):
+    """A server takes the tenant from the key, so the option is a wrong use rather than ignored."""
+    code, _, err = run(capsys, "index", str(texts), "-c", "x", "--tenant", "acme", "--data", str(served))
+    assert code == 2
+    assert "key decides the tenant" in err
+
+
+class _Killer:
+    """Ends the server at the first document that is read, as a crash in the middle of an import."""
+
+    def __init__(self, process, items):
+        self._process = process
+        self._items = items
+
+    def __iter__(self):
+        self._process.kill()
+        self._process.wait()
+        yield from self._items
+
+
+async def test_server_that_dies_in_an_import_is_told_apart(texts, tmp_path):
+    """The sentence says that the import broke off, what is kept, and that the same command goes on."""
+    command = [sys.executable, "-m", "retrieval.cli.main", "serve", "--port", "0", "--data", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRON, text=True) as process:
+        assert process.stderr is not None
+        assert next((line for line in process.stderr if '"serving"' in line), "")
+        address = running_server(tmp_path)
+        assert address is not None
+        job = IndexJob("notes", {}, _Killer(process, Files([texts], {})), ())
+        async with Client(address) as client:
+            with pytest.raises(ImportBroken, match="same command goes on"):
+                await index_remote(client, job, None)
 
 
 def test_key_opens_its_own_tenant(capsys, texts, tmp_path):

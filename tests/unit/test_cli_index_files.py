@@ -42,6 +42,20 @@ def test_file_given_by_itself_is_its_own_root(folder):
     assert files.roots == ((folder / "a/c.txt").as_uri(),)
 
 
+def test_file_given_twice_is_read_once(folder):
+    """Paths may overlap; each file is one document, named by the path that came first."""
+    files = Files([folder, folder / "a" / "c.txt", folder], {})
+    assert [document.document_id for document in documents(files)] == ["b.md", "a/c.txt"]
+    assert files.total_bytes == sum(path.stat().st_size for path in visible(folder))
+
+
+def test_file_given_by_itself_that_is_not_read_fails(folder):
+    """A file of another kind is skipped in a folder, and a failure when somebody named it."""
+    [item] = Files([folder / "picture.png"], {})
+    assert isinstance(item, ParseFailure)
+    assert "not read" in item.reason
+
+
 def test_missing_path_fails_by_itself(folder):
     """A path that is not there is one failure, and no root, so that nothing is removed under it."""
     files = Files([folder / "missing", folder], {})

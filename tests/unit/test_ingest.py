@@ -248,7 +248,7 @@ async def test_a_run_without_documents_removes_nothing() -> None:
     await _indexer(index).run(_parsed("a", "b"))
     report = await _indexer(index).run([], roots=["file:///docs/"])
     assert len(index.documents) == 2
-    assert "nothing was removed" in report.warnings[0].reason
+    assert "nothing was found there, so nothing was removed" in report.warnings[0].reason
 
 
 async def test_a_run_stops_cleanly_when_the_store_fails() -> None:
