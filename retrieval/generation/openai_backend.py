@@ -15,6 +15,7 @@ from typing import cast
 
 import httpx2
 import openai
+import structlog
 from openai import AsyncAPIResponse, AsyncOpenAI, AsyncStream
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 
@@ -27,10 +28,17 @@ from retrieval.generation.sse import EventDecoder, ServerEvent
 from retrieval.settings.service import BackendSettings
 from retrieval.types import BackendEnd, Delta, GenerationParams, Prompt
 
+_log = structlog.get_logger("headrace")
+
 _BACKOFF_S = 0.1
 _USAGE_S = 2.0  # how long usage may come after the last token; the answer is whole without it
 _DRAIN_S = 0.05  # how long the end of the body may come after `[DONE]`, for the connection to be used again
 _TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
+_REFUSALS = {
+    401: "it refused the credentials",
+    403: "it refused the credentials",
+    404: "it knows no such model or address",
+}
 
 
 class OpenAIBackend:
@@ -92,6 +100,8 @@ class OpenAIBackend:
                 pause_s = _BACKOFF_S * 2**attempt
                 in_time = time.monotonic_ns() + pause_s * 1e9 < params.deadline_ns
                 if not (failure.transient and in_time and attempt < self._settings.retries):
+                    if failure.status:
+                        _log.warning("backend_refused", backend=self.name, status=failure.status)
                     raise BackendUnavailable(self.name, failure.reason) from failure
             await asyncio.sleep(pause_s)
             attempt += 1
@@ -151,12 +161,16 @@ class OpenAIBackend:
 
 
 class _Failure(Exception):
-    """An attempt failed; `transient` tells whether the same request may work in a moment."""
+    """An attempt failed; `transient` tells whether the same request may work in a moment.
 
-    def __init__(self, reason: str, *, transient: bool) -> None:
+    `status` is that of HTTP where the server refused, 0 otherwise.
+    """
+
+    def __init__(self, reason: str, *, transient: bool, status: int = 0) -> None:
         super().__init__(reason)
         self.reason = reason
         self.transient = transient
+        self.status = status
 
 
 def _follow(event: ServerEvent, completion: Completion, pacer: Pacer) -> str:
@@ -189,8 +203,10 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except openai.APIStatusError as error:
-        transient = error.status_code >= 500 or error.status_code in _TRANSIENT_STATUSES
-        raise _Failure(f"it refused the request with HTTP status {error.status_code}", transient=transient) from error
+        status = error.status_code
+        reason = f"{_REFUSALS.get(status, 'it refused the request')} (status {status})"
+        transient = status >= 500 or status in _TRANSIENT_STATUSES
+        raise _Failure(reason, transient=transient, status=status) from error
     except (openai.APIConnectionError, httpx2.TransportError) as error:
         raise _Failure("the connection to it failed", transient=True) from error
     except (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError) as error:

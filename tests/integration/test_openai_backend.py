@@ -11,6 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from retrieval.errors import BackendCut, BackendError, BackendTimeout, BackendUnavailable
 from retrieval.generation.openai_backend import OpenAIBackend
@@ -252,6 +253,23 @@ async def test_refusals_are_unavailable_without_the_servers_words(script: Script
     assert str(script[0].code) in str(caught.value)  # type: ignore[union-attr]
     assert 'refused"' not in str(caught.value)
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (401, "it refused the credentials (status 401)"),
+        (403, "it refused the credentials (status 403)"),
+        (404, "it knows no such model or address (status 404)"),
+    ],
+)
+async def test_refusals_that_last_are_told_from_an_outage(status: int, reason: str) -> None:
+    """The reason says what to mend, and one line in the log names backend and status, without the key."""
+    async with serving([Status(status)]) as server, backend(server, retries=2) as opened:
+        with capture_logs() as lines, pytest.raises(BackendUnavailable) as caught:
+            await collect(opened, [])
+    assert caught.value.reason == reason
+    assert lines == [{"event": "backend_refused", "log_level": "warning", "backend": "llm", "status": status}]
 
 
 async def test_reply_that_is_no_stream_is_unavailable() -> None:
