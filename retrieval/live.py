@@ -13,10 +13,14 @@ from retrieval.settings.load import Loaded, leaves
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """What a reload did: paths with a new value in force, and paths that differ but need a restart."""
+    """What a reload did: paths with a new value in force, and paths that differ but need a restart.
+
+    `asked` holds the settings that were read, those that need a restart included.
+    """
 
     changed: tuple[str, ...]
     needs_restart: tuple[str, ...]
+    asked: Loaded
 
 
 class LiveSettings:
@@ -57,6 +61,7 @@ class LiveSettings:
         return Reload(
             changed=tuple(path for path, live in different if live),
             needs_restart=tuple(path for path, live in different if not live),
+            asked=asked,
         )
 
 

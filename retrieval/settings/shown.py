@@ -14,6 +14,7 @@ from pydantic import BaseModel, SecretStr
 from retrieval.settings.load import Loaded, leaves
 
 MASK = "********"
+_HASHES = frozenset({"sha256"})  # of keys: no secrets, but nothing that anyone needs to see
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +27,20 @@ class ShownSetting:
     reloadable: bool
 
 
-def shown_settings(loaded: Loaded) -> Iterator[ShownSetting]:
-    """Yields every setting in the order of the tree."""
+def shown_settings(loaded: Loaded, tenant: str | None = None) -> Iterator[ShownSetting]:
+    """Yields every setting in the order of the tree; to a tenant, only the keys of its own."""
     for path, value, reloadable in leaves(loaded.settings):
-        yield ShownSetting(path, toml_value(value), loaded.origins.get(path, "default"), reloadable)
+        narrowed = path == "auth.keys" and tenant is not None
+        seen = tuple(key for key in value if key.tenant == tenant) if narrowed else value
+        yield ShownSetting(path, toml_value(seen), loaded.origins.get(path, "default"), reloadable)
 
 
 def toml_value(value: Any) -> str:
     """Returns a value as TOML, secrets masked; what is None is left out of tables, since TOML has no null."""
     if isinstance(value, BaseModel):
         named = ((name, getattr(value, name)) for name in type(value).model_fields)
-        return "{ " + ", ".join(f"{name} = {toml_value(part)}" for name, part in named if part is not None) + " }"
+        shown = ((name, MASK if name in _HASHES else part) for name, part in named if part is not None)
+        return "{ " + ", ".join(f"{name} = {toml_value(part)}" for name, part in shown) + " }"
     if isinstance(value, tuple | list):
         return "[" + ", ".join(toml_value(part) for part in value) + "]"
     if isinstance(value, SecretStr):

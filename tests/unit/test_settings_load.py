@@ -91,6 +91,7 @@ def test_live_reload_takes_live_settings_and_names_the_rest(tmp_path: Path) -> N
     assert done.changed == ("retrieval.top_k",)
     assert done.needs_restart == ("server.port",)
     assert (live.current.retrieval.top_k, live.current.server.port) == (5, 50051)
+    assert done.asked.settings.server.port == 6000
     assert seen == [5]
 
 

@@ -14,6 +14,7 @@ from indexers.index import Catalog
 from retrieval.live import LiveSettings
 from retrieval.server.calls import current_call
 from retrieval.server.convert.collections import collection_to_pb
+from retrieval.settings.load import Loaded
 from retrieval.settings.shown import ShownSetting, shown_settings
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
@@ -62,7 +63,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             uptime_s=(time.monotonic_ns() - self._started_ns) / 1e9,
             models=[_model(model, costs.get(model.model_id, 0.0)) for model in self._about.models],
             collections=[collection_to_pb(index, await index.count(None)) for index in indexes],
-            settings=self._settings() if "admin" in identity.roles else [],
+            settings=_settings(self._live.origins, identity.tenant) if "admin" in identity.roles else [],
             encoder_workers=self._about.workers,
             backends=self._about.backends,
         )
@@ -72,14 +73,16 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     ) -> admin_pb2.ReloadConfigResponse:
         """Reads the configuration again and applies it whole or not at all."""
         reload = self._live.reload()
-        by_path = {setting.path: setting for setting in self._settings()}
+        # What needs a restart is shown as it is asked for, since that is what the restart will bring.
+        asked = {setting.path: setting for setting in _settings(reload.asked, current_call().identity.tenant)}
         return admin_pb2.ReloadConfigResponse(
-            changed=[by_path[path] for path in reload.changed],
-            needs_restart=[by_path[path] for path in reload.needs_restart],
+            changed=[asked[path] for path in reload.changed],
+            needs_restart=[asked[path] for path in reload.needs_restart],
         )
 
-    def _settings(self) -> list[admin_pb2.Setting]:
-        return [_setting(shown) for shown in shown_settings(self._live.origins)]
+
+def _settings(loaded: Loaded, tenant: str) -> list[admin_pb2.Setting]:
+    return [_setting(shown) for shown in shown_settings(loaded, tenant)]
 
 
 def _model(model: Model, ns_per_token: float) -> admin_pb2.ModelInfo:
