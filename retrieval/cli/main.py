@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,12 @@ def run() -> None:
     """Runs the command line of this process and exits with its code."""
     # Texts are tokenized on the threads that ask for it, at their priority, not on a pool of the library's.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # A log of JSON lines holds nothing else: gRPC writes its own, on forks above all, which this process does without.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what the terminal cannot show is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(execute(sys.argv[1:], dict(os.environ)))
 
 

@@ -15,7 +15,9 @@ _PIPE_COLUMNS = 400  # where nobody looks, lines are not wrapped
 
 def print_json(value: Any) -> None:
     """Prints one JSON object on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False, default=str) + "\n")
+    # Where the stream cannot hold every character JSON's own escapes keep the object whole.
+    narrow = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    sys.stdout.write(json.dumps(value, ensure_ascii=narrow, indent=2, allow_nan=False, default=str) + "\n")
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,3 +121,35 @@ def test_index_summary_names_problems_up_to_a_bound(capsys):
     value = report_json(report, "notes", 3.0)
     assert len(value["failures"]) == 30
     assert value["epoch"] == {"generation": 1, "write_sequence": 2}
+
+
+def _printed(code: str, *arguments: str) -> str:
+    """Runs code in a process whose streams hold ASCII only; returns its standard output."""
+    environ = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
+
+
+def test_narrow_streams_do_not_break_json():
+    """What ASCII lacks is escaped as JSON does it, so that a program reads the same object."""
+    code = "from retrieval.cli.output import print_json; print_json({'a': '\\xe4\\u20ac\\U0001f600'})"
+    assert json.loads(_printed(code)) == {"a": "\xe4\u20ac\U0001f600"}
+
+
+def test_narrow_streams_get_escapes_and_grpc_is_silent():
+    """The entry point lets no character fail, and asks gRPC for no lines of its own unless the environment does."""
+    code = """
+import os, sys
+from retrieval.cli import main
+
+def execute(arguments, environ):
+    print("\\u20ac", environ["GRPC_ENABLE_FORK_SUPPORT"], environ["GRPC_VERBOSITY"])
+    print("\\u20ac", file=sys.stderr)
+    return 0
+
+os.environ.pop("GRPC_ENABLE_FORK_SUPPORT", None)
+os.environ["GRPC_VERBOSITY"] = "DEBUG"
+main.execute = execute
+main.run()
+"""
+    assert _printed(code) == "\\u20ac 0 DEBUG\n"
