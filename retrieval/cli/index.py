@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 
 @with_session(*CLIENT)
-def index(
+def index(  # noqa: PLR0913 - each parameter is an option of the command
     session: Session,
+    *,
     paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files and folders to read.")],
     collection: Collection,
     create_field: Annotated[
@@ -35,6 +36,9 @@ def index(
         list[str] | None, typer.Option("--metadata", metavar="KEY=VALUE", help="Metadata of every document.")
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove documents whose files are gone.")] = False,
+    replace_sources: Annotated[
+        bool, typer.Option("--replace-sources", help="Let documents replace those of other files with the same id.")
+    ] = False,
     tenant: Annotated[
         str | None, typer.Option("--tenant", help="Whose data, when no server runs; otherwise 'default'.")
     ] = None,
@@ -42,7 +46,8 @@ def index(
     """Read files into a collection.
 
     Only what has changed is embedded. The running server takes the documents; without one, the data folder is opened
-    here. A bad file never stops the run, and makes the exit code 1.
+    here. A document's id is its path relative to the folder given. A bad file never stops the run, and makes the exit
+    code 1.
     """
     import asyncio
 
@@ -51,7 +56,7 @@ def index(
 
     fields, given = declared_fields(create_field or []), _metadata(metadata or [])
     files = Files(paths, given)
-    job = IndexJob(collection, fields, files, files.roots if prune else ())
+    job = IndexJob(collection, fields, files, files.roots if prune else (), files.roots, replace_sources)
     begun = time.perf_counter()
     with index_progress(files.total_bytes, files.done_bytes) as progress:
         report = asyncio.run(_index(session, tenant, job, progress))

@@ -16,3 +16,5 @@ class IndexJob:
     fields: Mapping[str, str]  # to declare, name to type
     items: Iterable[SourceItem]
     roots: tuple[str, ...]  # documents under these that do not come by are removed; empty removes none
+    read: tuple[str, ...] = ()  # the URIs of all paths that are read
+    replace_sources: bool = True  # whether a document may replace one of the same id from another file

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from indexers.errors import CollectionNotFound
 from indexers.types import CollectionKey, FieldType
+from retrieval.cli.index_sources import same_sources
 from retrieval.server.engines import write_side
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ async def index_local(settings: Settings, tenant: str, job: IndexJob, progress: 
     """
     async with write_side(settings) as side:
         index = await _opened(side.catalog, CollectionKey(tenant, job.collection), job.fields)
-        report = await side.indexer_of(index).run(job.items, job.roots, progress)
+        items = job.items if job.replace_sources else await same_sources(index, job.items, job.read)
+        report = await side.indexer_of(index).run(items, job.roots, progress)
         if report.counts.written or report.counts.removed:
             await index.build()
         return replace(report, epoch=index.epoch)

@@ -17,6 +17,7 @@ from indexers.reports import IndexReport, Problem, Progress, Tally
 from indexers.types import DocumentPage, DocumentSummary, Epoch
 from retrieval.cli.collections import wire_fields
 from retrieval.cli.exits import ImportBroken
+from retrieval.cli.index_sources import same_sources
 from retrieval.client import Client, error_info
 from retrieval.errors import InvalidRequest
 from retrieval.server.convert.documents import document_to_pb
@@ -35,10 +36,12 @@ async def index_remote(client: Client, job: IndexJob, progress: Progress | None)
     """
     await _ensure(client, job.collection, job.fields)
     tally, seen = Tally(), SeenSources()
-    sending = _Sending(iter(job.items), tally, seen, progress)
+    served = _Served(client, job.collection)
+    items = job.items if job.replace_sources else await same_sources(served, job.items, job.read)
+    sending = _Sending(iter(items), tally, seen, progress)
     try:
         result = await client.import_documents(job.collection, sending.documents())
-        await prune(_Served(client, job.collection), job.roots, seen, tally)
+        await prune(served, job.roots, seen, tally)
     except grpc.aio.AioRpcError as error:
         if error.code() is grpc.StatusCode.UNAVAILABLE and error_info(error) is None:
             raise ImportBroken from error
@@ -94,14 +97,14 @@ class _Sending:
 
 
 class _Served:
-    """The collection as pruning needs it: listed by pages, deleted from by ids."""
+    """The collection as pruning and the check of sources need it: listed by pages, deleted from by ids."""
 
     def __init__(self, client: Client, collection: str) -> None:
         self._client = client
         self._collection = collection
 
     async def list_documents(self, page_size: int, page_token: str) -> DocumentPage:
-        """Returns one page; only what pruning looks at is filled in."""
+        """Returns one page; only what is looked at is filled in."""
         page = await self._client.list_documents(self._collection, page_size, page_token)
         summaries = (
             DocumentSummary(

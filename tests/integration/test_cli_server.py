@@ -150,6 +150,26 @@ def test_server_run_goes_on_past_documents_that_cannot_be_sent(capsys, served, t
     assert report["failed"] + report["written"] == len(TEXTS) + 5
 
 
+@pytest.mark.parametrize("through_server", [True, False], ids=["server", "local"])
+def test_folders_do_not_replace_each_other(capsys, served, texts, tmp_path, through_server):
+    """A file whose id is taken by a file of another folder fails, naming both, unless replacing is asked for."""
+    other = tmp_path / "other place"
+    other.mkdir()
+    (other / "dam.md").write_text("Another dam.", encoding="utf-8")
+    (other / "a lock.md").write_text("A lock.", encoding="utf-8")
+    at = ("-c", "places", "--data", str(served if through_server else tmp_path / "data"), "--json")
+    assert run(capsys, "index", str(texts), *at)[0] == 0
+    for written in (1, 0):
+        code, out, _ = run(capsys, "index", str(other), *at)
+        report = json.loads(out)
+        assert (code, report["written"], report["failed"]) == (1, written, 1)
+        assert (other / "dam.md").as_uri() in report["failures"][0]["reason"]
+        assert (texts / "dam.md").as_uri() in report["failures"][0]["reason"]
+    assert json.loads(run(capsys, "index", str(texts), *at)[1])["unchanged"] == 3
+    code, out, _ = run(capsys, "index", str(other), "--replace-sources", *at)
+    assert (code, json.loads(out)["written"]) == (0, 1)
+
+
 def test_nothing_indexed_is_not_said_to_be_in_place(capsys, tmp_path):
     """When the only path is not there, nothing else is claimed."""
     code, _, err = run(capsys, "index", str(tmp_path / "none"), "-c", "x", "--data", str(tmp_path / "data"))
