@@ -126,7 +126,8 @@ class Indexer:
     def _checked(self, item: ParsedDocument, tally: Tally, seen: SeenSources) -> list[CheckedDocument]:
         name = item.document.document_id
         if not seen.add(name):
-            tally.fail(name, "a document with the same id came before it in this run; rename one of them")
+            place = item.document.source_uri or "this document"
+            tally.fail(name, f"{place}: a document with the same id came before it in this run; rename one of them")
             return []
         try:
             document = check_document(item.document, self._index.definition.fields)
