@@ -14,7 +14,7 @@ from retrieval.cli.connecting import connect, running_server
 from retrieval.cli.documents import Collection
 from retrieval.cli.exits import WorkFailed, WrongUse
 from retrieval.cli.index_report import IndexProgress, index_progress, report_json, show_report
-from retrieval.cli.output import print_json
+from retrieval.cli.output import note, print_json
 from retrieval.cli.session import CLIENT, Session, with_session
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ async def _index(session: Session, tenant: str | None, job: IndexJob, progress: 
     settings = session.load().settings
     address = session.server or running_server(settings.data.folder)
     if address is None:
+        note(f"no server has the data folder {settings.data.folder}; writing to it directly")
         return await index_local(settings, tenant or "default", job, progress)
     if tenant is not None:
         raise WrongUse(f"--tenant is for runs without a server; at {address} the API key decides the tenant")
