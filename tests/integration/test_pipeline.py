@@ -19,7 +19,7 @@ from rerank.errors import Reason, RerankIncomplete
 from rerank.types import AsyncReranker, PairScores
 from retrieval.clock import Stage, StageClock
 from retrieval.deadline import Deadline
-from retrieval.errors import BackendCut, BackendUnknown, DeadlineExceeded
+from retrieval.errors import BackendCut, BackendUnknown, DeadlineExceeded, Overloaded
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Pipeline
 from retrieval.server.app import App, build
@@ -37,6 +37,7 @@ from retrieval.types import (
     Prompt,
     Retrieved,
     RetrieveRequest,
+    Usage,
 )
 
 TEXTS = {
@@ -281,6 +282,39 @@ async def test_generate_client_that_leaves_closes_the_backend(setup: Setup) -> N
     await events.aclose()
     assert backend.closed.is_set()
     assert setup.app.pipeline._admission.running == 0
+
+
+class HeldBackend(CutBackend):
+    """A backend that answers when the test lets it."""
+
+    name = "held"
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.begun = asyncio.Event()
+        self.gate = asyncio.Event()
+
+    async def stream(self, prompt: Prompt, params: GenerationParams) -> AsyncIterator[Delta | BackendEnd]:
+        self.begun.set()
+        await self.gate.wait()
+        yield Delta("Turn the key.")
+        yield BackendEnd(FinishReason.STOP, Usage(), "held")
+
+
+async def test_generate_that_waits_too_long_for_a_permit_is_refused(setup: Setup) -> None:
+    """A stream that does not get its turn ends with an error that says when to come back, never empty (case GEN-13)."""
+    backend = HeldBackend(setup)
+    pipeline = with_backend(setup, backend)
+    setup.app.pipeline._admission.set_bounds(1, 5, 20)
+    first = asyncio.create_task(generate(pipeline, request(setup, "valve"), backend="held"))
+    await backend.begun.wait()
+    with pytest.raises(Overloaded) as refused:
+        await generate(pipeline, request(setup, "valve"), backend="held")
+    assert refused.value.retry_after_ms == 20
+    backend.gate.set()
+    end = (await first)[-1]
+    assert isinstance(end, Completed)
+    assert end.finish_reason is FinishReason.STOP
 
 
 class ScriptedReranker:
