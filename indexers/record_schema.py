@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -76,13 +76,11 @@ CREATE TABLE vectors (
 def create_record(path: Path, definition: CollectionDefinition) -> None:
     """Makes a new, empty record file that survives a power cut."""
     with record_errors(path):
-        connection = _connect(path)
-        try:
+        with closing(_connect(path)) as connection:
+            _set_up(connection)
             connection.executescript(_TABLES)
             connection.execute("INSERT INTO collection VALUES (1, ?, 0, 0, 0)", (definition_to_json(definition),))
             connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-        finally:
-            connection.close()
 
 
 def open_connection(path: Path, *, read_only: bool) -> sqlite3.Connection:
@@ -94,15 +92,15 @@ def open_connection(path: Path, *, read_only: bool) -> sqlite3.Connection:
     with record_errors(path):
         if not path.is_file():
             raise IndexCorrupt(str(path), "the record is missing; restore it from a backup or delete the collection")
-        connection = _connect(path)
-        found = connection.execute("PRAGMA user_version").fetchone()[0]
-        if found != FORMAT_VERSION:
-            connection.close()
-            reason = f"format {found} is not {FORMAT_VERSION}; index the collection again with this version"
-            raise IndexCorrupt(str(path), reason)
-        if read_only:
-            connection.execute("PRAGMA query_only = ON")
-        return connection
+        with _closed_on_failure(_connect(path)) as connection:
+            _set_up(connection)
+            found = connection.execute("PRAGMA user_version").fetchone()[0]
+            if found != FORMAT_VERSION:
+                reason = f"format {found} is not {FORMAT_VERSION}; index the collection again with this version"
+                raise IndexCorrupt(str(path), reason)
+            if read_only:
+                connection.execute("PRAGMA query_only = ON")
+            return connection
 
 
 @contextmanager
@@ -157,8 +155,20 @@ def definition_from_json(text: str) -> CollectionDefinition:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA mmap_size = 268435456")
-    return connection
+
+
+@contextmanager
+def _closed_on_failure(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Closes a connection whose file turns out to be unusable."""
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
