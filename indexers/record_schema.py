@@ -75,12 +75,11 @@ CREATE TABLE vectors (
 
 def create_record(path: Path, definition: CollectionDefinition) -> None:
     """Makes a new, empty record file that survives a power cut."""
-    with record_errors(path):
-        with closing(_connect(path)) as connection:
-            _set_up(connection)
-            connection.executescript(_TABLES)
-            connection.execute("INSERT INTO collection VALUES (1, ?, 0, 0, 0)", (definition_to_json(definition),))
-            connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+    with record_errors(path), closing(_connect(path)) as connection:
+        _set_up(connection)
+        connection.executescript(_TABLES)
+        connection.execute("INSERT INTO collection VALUES (1, ?, 0, 0, 0)", (definition_to_json(definition),))
+        connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
 
 def open_connection(path: Path, *, read_only: bool) -> sqlite3.Connection:
