@@ -6,7 +6,6 @@ Calls of more than a few texts are bulk work, so that they never hold up a quest
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from encoders.errors import EncoderError, InputTooLong, SchedulerStopped, WorkExpired
 from encoders.types import AsyncDenseEncoder, Outcome, TextKind, TokenCounter, WorkClass
 from headrace.v1 import encoding_pb2, encoding_pb2_grpc
+from rerank.calibrate import probability, rank_from_logits
 from rerank.errors import RerankIncomplete
 from rerank.types import AsyncReranker, PairScores
 from retrieval.errors import InvalidRequest, RerankerMissing
@@ -131,14 +131,10 @@ def _embedding(outcome: Outcome[NDArray[np.float32]]) -> encoding_pb2.Embedding:
 
 
 def _ranked(scores: PairScores, keep: int) -> Sequence[encoding_pb2.RankedPassage]:
-    order = np.argsort(-scores.logits, kind="stable")[:keep]
+    places = range(len(scores.logits))
+    order = rank_from_logits(scores.logits, np.array(places), [str(place) for place in places])[:keep]
+    opinions = probability(scores.logits)
     return [
-        encoding_pb2.RankedPassage(
-            index=int(place), score=_sigmoid(float(scores.logits[place])), logit=float(scores.logits[place])
-        )
+        encoding_pb2.RankedPassage(index=int(place), score=float(opinions[place]), logit=float(scores.logits[place]))
         for place in order
     ]
-
-
-def _sigmoid(logit: float) -> float:
-    return 0.5 * (1.0 + math.tanh(0.5 * logit))
