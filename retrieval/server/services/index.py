@@ -14,7 +14,6 @@ from indexers.errors import InvalidInput
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
 from indexers.page_token import read_page_token, write_page_token
-from indexers.schema import coerce_filter
 from indexers.types import Document
 from retrieval.errors import DocumentNotFound, InvalidRequest
 from retrieval.server.calls import current_call
@@ -151,8 +150,7 @@ class IndexService(index_pb2_grpc.IndexServiceServicer):
     ) -> index_pb2.CountDocumentsResponse:
         """Counts documents and chunks."""
         index = await self._open(request.collection)
-        fields = index.definition.fields
-        asked = coerce_filter(filter_from_pb(request.filter), fields) if request.HasField("filter") else None
+        asked = filter_from_pb(request.filter) if request.HasField("filter") else None
         counts = await index.count(asked)
         return index_pb2.CountDocumentsResponse(documents=counts.documents, chunks=counts.chunks)
 
@@ -186,7 +184,7 @@ async def _delete(index: Index, request: index_pb2.DeleteDocumentsRequest) -> in
             "selection", "ids or filter", "nothing says which documents to delete; give ids or a filter"
         )
     if selection == "filter":
-        return await index.delete_where(coerce_filter(filter_from_pb(request.filter), index.definition.fields))
+        return await index.delete_where(filter_from_pb(request.filter))
     ids = list(request.ids.ids)
     if not 1 <= len(ids) <= MAX_IDS:
         bound = f"1 to {MAX_IDS}"
