@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -14,8 +12,6 @@ from retrieval.cli.output import print_json
 from retrieval.cli.session import JSON_ONLY, Session, with_session
 
 commands = typer.Typer(help="Make API keys.", no_args_is_help=True)
-
-_KEY_BYTES = 32
 
 
 @commands.callback()
@@ -33,19 +29,21 @@ def new(
     expires: Annotated[str, typer.Option("--expires", metavar="TIME", help="When the key ends, in ISO 8601.")] = "",
 ) -> None:
     """Make an API key, and the lines that admit it in headrace.toml. The key is shown this once."""
-    key = f"hr_{secrets.token_urlsafe(_KEY_BYTES)}"
+    from retrieval.identity import new_key
+
+    made = new_key()
     fields: dict[str, object] = {
         "name": name,
-        "sha256": hashlib.sha256(key.encode()).hexdigest(),
+        "sha256": made.sha256,
         "tenant": tenant,
         "roles": roles or ["read"],
         "expires_at": _time(expires),
     }
     entry = _checked(fields)
     if session.json:
-        print_json({"key": key, **fields, "expires_at": expires or None})
+        print_json({"key": made.key, **fields, "expires_at": expires or None})
         return
-    typer.echo(f"key: {key}\n\nAdd this to headrace.toml; it holds the key's hash, not the key:\n\n{entry}")
+    typer.echo(f"key: {made.key}\n\nAdd this to headrace.toml; it holds the key's hash, not the key:\n\n{entry}")
 
 
 def _time(text: str) -> datetime | None:
