@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from encoders.dense import OnnxDenseEncoder
 from encoders.models import resolve
 from encoders.scheduler import TokenScheduler
+from encoders.selfcheck import check_dense
 from encoders.sources import ModelSource
 from encoders.tokenizing import Tokenization
 from encoders.types import Outcome, TextKind, TokenizedText, WorkClass
@@ -68,10 +69,14 @@ class ScheduledDenseEncoder:
 
 
 def open_dense(source: ModelSource, scheduler: TokenScheduler) -> ScheduledDenseEncoder:
-    """Finds and opens a dense encoder.
+    """Finds and opens a dense encoder, and compares it with its reference vectors on this CPU.
 
     Raises:
         ModelNotFound: there is no such model.
         ModelUnsupported: it is no bi-encoder, or needs a step that is not built here.
+        ModelCheckFailed: it computes something else than its references.
     """
-    return ScheduledDenseEncoder(OnnxDenseEncoder.open(resolve(source)), scheduler)
+    files = resolve(source)
+    encoder = OnnxDenseEncoder.open(files)
+    check_dense(encoder, files.folder)
+    return ScheduledDenseEncoder(encoder, scheduler)

@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from encoders.cpu import usable_cpus
-from encoders.dense import OnnxDenseEncoder
-from encoders.models import resolve
-from encoders.open import ScheduledDenseEncoder
+from encoders.open import ScheduledDenseEncoder, open_dense
 from encoders.scheduler import TokenScheduler
-from encoders.selfcheck import check_dense
 from encoders.sources import ModelSource
 from encoders.types import TextKind
 from indexers.catalog import EmbeddedCatalog
@@ -50,10 +47,7 @@ def open_encoder(settings: DenseSettings, scheduler: TokenScheduler) -> Schedule
     Raises:
         ModelError: it cannot be used.
     """
-    files = resolve(ModelSource(settings.model, file=settings.file))
-    encoder = OnnxDenseEncoder.open(files)
-    check_dense(encoder, files.folder)
-    return ScheduledDenseEncoder(encoder, scheduler)
+    return open_dense(ModelSource(settings.model, file=settings.file), scheduler)
 
 
 def open_reranker(settings: Settings, scheduler: TokenScheduler) -> ScheduledCrossEncoder | None:
