@@ -29,7 +29,6 @@ class Building:
         self._started = OwnedTasks()
         self._automatic: asyncio.Task[None] | None = None
         self._failed_at_chunks = 0
-        self._closed = False
 
     def needed(self) -> bool:
         """Tells whether enough has changed since the generation for a new one to pay."""
@@ -49,19 +48,11 @@ class Building:
         Raises:
             BuildFailed: the generation before it goes on serving.
         """
-        task = self._started.start(self._build())
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if self._closed and task.cancelled():
-                raise BuildFailed(self._name(), "the collection was closed meanwhile") from None
-            task.cancel()
-            await asyncio.wait([task])
-            raise
+        closed = BuildFailed(self._name(), "the collection was closed meanwhile")
+        await self._started.while_wanted(self._build(), closed)
 
     async def close(self) -> None:
         """Stops what is being built."""
-        self._closed = True
         await self._started.cancel()
 
     async def _build(self) -> None:

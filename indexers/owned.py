@@ -14,6 +14,7 @@ class OwnedTasks:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._cancelled = False
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Starts work that goes on whoever waits for it."""
@@ -26,12 +27,25 @@ class OwnedTasks:
         """Waits for work that goes on to its end even when the caller is cancelled."""
         return await asyncio.shield(self.start(work))
 
+    async def while_wanted(self, work: Coroutine[Any, Any, T], stopped: Exception) -> T:
+        """Waits for work that ends with its caller; raises `stopped` when the owner has ended it instead."""
+        task = self.start(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if self._cancelled and task.cancelled():
+                raise stopped from None
+            task.cancel()
+            await asyncio.wait([task])
+            raise
+
     async def drain(self) -> None:
         """Waits until everything has ended; errors belong to whoever waited for them."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def cancel(self) -> None:
         """Stops everything."""
+        self._cancelled = True
         for task in self._tasks:
             task.cancel()
         await self.drain()

@@ -41,7 +41,6 @@ class QdrantBuilding:
         self._tasks = OwnedTasks()
         self._automatic: asyncio.Task[None] | None = None
         self._built_sequence = -1
-        self._closed = False
 
     async def build(self) -> None:
         """Copies into a new generation; cancelling stops that, and the old one goes on serving.
@@ -49,15 +48,8 @@ class QdrantBuilding:
         Raises:
             BuildFailed: the server failed meanwhile.
         """
-        task = self._tasks.start(self._build(self._view.state.definition))
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if self._closed and task.cancelled():
-                raise BuildFailed(self._name(), "the collection was closed meanwhile") from None
-            task.cancel()
-            await asyncio.wait([task])
-            raise
+        closed = BuildFailed(self._name(), "the collection was closed meanwhile")
+        await self._tasks.while_wanted(self._build(self._view.state.definition), closed)
 
     def start_when_needed(self) -> None:
         """Starts a build in the background when the collection may have doubled since the last one."""
@@ -75,7 +67,6 @@ class QdrantBuilding:
 
     async def close(self) -> None:
         """Stops what is being built."""
-        self._closed = True
         await self._tasks.cancel()
 
     async def _build_when_doubled(self) -> None:
