@@ -52,15 +52,21 @@ class DenseEngine:
             NonFiniteOutput: an item came out with NaN or Inf, or without any direction.
             EncodingFailed: the session failed on an item.
         """
-        return [self._vector(item) for item in items]
+        return [self.vector_and_states(item)[0] for item in items]
 
-    def _vector(self, item: TokenizedText) -> NDArray[np.float32]:
+    def vector_and_states(self, item: TokenizedText) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """Returns a vector [dim] and the token states [tokens, dim] it was pooled from; None when the graph pools.
+
+        Raises:
+            NonFiniteOutput, EncodingFailed: as `run`.
+        """
         output = self._session.run(feed(item, self._takes), self._output.name)[0]
         vector = output if self._pooling is None else _POOLERS[self._pooling](output)
         norm = float(np.linalg.norm(vector))
         if not (np.isfinite(norm) and norm > 0.0):
             raise NonFiniteOutput(self.model_id)
-        return (vector / np.float32(norm)).astype(np.float32, copy=False)
+        unit = (vector / np.float32(norm)).astype(np.float32, copy=False)
+        return unit, None if self._pooling is None else output
 
 
 class OnnxDenseEncoder:

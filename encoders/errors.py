@@ -4,7 +4,9 @@ EncoderError
 ├── ModelError                  a model cannot be used at all; found when it is opened
 │   ├── ModelNotFound           no such folder, or the hub does not give it
 │   ├── ModelUnsupported        it opens, but is not the kind of model that was asked for
-│   └── ModelCheckFailed        it computes something else than its reference vectors on this CPU
+│   ├── ModelCheckFailed        it computes something else than its reference vectors on this CPU
+│   └── ModelNotWritten         its files cannot be written; nothing half done is left
+├── ExtraMissing                a library that only tools need is not installed
 ├── InputTooLong                a text has more tokens than the model takes and truncation was not allowed
 ├── NonFiniteOutput             one item came out with NaN or Inf; the others are fine
 ├── EncodingFailed              the engine failed on one item for a reason of its own
@@ -41,6 +43,23 @@ class ModelUnsupported(ModelError):
 
 class ModelCheckFailed(ModelError):
     """The model disagrees with its reference vectors on this CPU."""
+
+
+class ModelNotWritten(ModelError):
+    """The model's files cannot be written: no space, or no right to; nothing half done is left."""
+
+    def __init__(self, model: str, place: str, cause: str) -> None:
+        super().__init__(model, f"it cannot be written to {place} ({cause}); make room there or choose another folder")
+        self.place = place
+
+
+class ExtraMissing(EncoderError):
+    """A library that the service never needs, and this tool does, is not installed."""
+
+    def __init__(self, extra: str, library: str) -> None:
+        super().__init__(f"this needs {library}, which is not installed; run pip install 'headrace[{extra}]'")
+        self.extra = extra
+        self.library = library
 
 
 class InputTooLong(EncoderError):

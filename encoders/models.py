@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from encoders.errors import ModelNotFound, ModelUnsupported
+from encoders.late.tokens import LATE_FILE
 from encoders.revisions import revision_of
 from encoders.sources import ModelSource, locate
 from encoders.types import TextKind
@@ -40,6 +41,7 @@ class ModelFiles:
     pooling: Pooling | None  # None when no file names one: the graph may pool by itself
     normalized: bool
     prompts: Mapping[TextKind, str]
+    late: Path | None  # how token states become token vectors; None for a model without them
     classifier: bool  # a head for classification or scoring instead of vectors
     revision: str  # changes when the weights, the tokenizer or anything else that shapes a result changes
 
@@ -57,6 +59,7 @@ def resolve(source: ModelSource) -> ModelFiles:
     prompts = _prompts(source, reader)
     max_tokens = _max_tokens(source, reader, config)
     onnx, tokenizer = reader.first(*source.onnx_candidates()), reader.first("tokenizer.json")
+    late = reader.optional(LATE_FILE)
     shape = json.dumps([str(pooling), normalized, [prompts[kind] for kind in TextKind], max_tokens])
     return ModelFiles(
         model_id=source.model,
@@ -67,8 +70,9 @@ def resolve(source: ModelSource) -> ModelFiles:
         pooling=pooling,
         normalized=normalized,
         prompts=prompts,
+        late=late,
         classifier=any(name.endswith("ForSequenceClassification") for name in config.get("architectures") or ()),
-        revision=revision_of((onnx, tokenizer), shape),
+        revision=revision_of((onnx, tokenizer, *([late] if late else [])), shape),
     )
 
 
@@ -97,6 +101,10 @@ class _Reader:
             return json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as cause:
             raise self.unsupported(f"{name} cannot be read; fetch the model's files again") from cause
+
+    def optional(self, name: str) -> Path | None:
+        path = self.folder / name
+        return path if path.is_file() else None
 
     def first(self, *names: str) -> Path:
         for name in names:

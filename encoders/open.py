@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from encoders.dense import OnnxDenseEncoder
+from encoders.late.engines import PassageEngine, QueryEngine
+from encoders.late.tokens import TokenProjection
 from encoders.models import resolve
 from encoders.scheduler import TokenScheduler
 from encoders.selfcheck import check_dense
 from encoders.sources import ModelSource
 from encoders.tokenizing import Tokenization
-from encoders.types import Outcome, TextKind, TokenizedText, WorkClass
+from encoders.types import EncodedPassage, EncodedQuery, Outcome, TextKind, TokenCodec, TokenizedText, WorkClass
 
 # Tokenizing costs about 0.25 ms for this many code points; longer input leaves the event loop alone.
 _INLINE = 1_000
@@ -23,9 +25,14 @@ _INLINE = 1_000
 class ScheduledDenseEncoder:
     """The `AsyncDenseEncoder` of a model: tokenizes, then waits for the scheduler."""
 
-    def __init__(self, encoder: OnnxDenseEncoder, scheduler: TokenScheduler) -> None:
+    def __init__(
+        self, encoder: OnnxDenseEncoder, scheduler: TokenScheduler, projection: TokenProjection | None = None
+    ) -> None:
         self._encoder = encoder
         self._scheduler = scheduler
+        self._queries = QueryEngine(encoder.engine, projection)
+        self._passages = PassageEngine(encoder.engine, projection)
+        self.codec: TokenCodec | None = None if projection is None else projection.codec
         self.model_id = encoder.model_id
         self.revision = encoder.revision
         self.dim = encoder.dim
@@ -54,11 +61,7 @@ class ScheduledDenseEncoder:
         Raises:
             SchedulerFull, SchedulerStopped: nothing of the call was accepted.
         """
-        if sum(map(len, texts)) <= _INLINE:
-            items = self.tokenize(texts, kind)
-        else:
-            threads = self._scheduler.bulk_threads if work_class is WorkClass.BULK else None
-            items = await asyncio.get_running_loop().run_in_executor(threads, self.tokenize, texts, kind)
+        items = await self._tokenized(texts, kind, work_class)
         return await self.encode_tokenized(items, work_class, deadline_ns)
 
     async def encode_tokenized(
@@ -66,6 +69,33 @@ class ScheduledDenseEncoder:
     ) -> list[Outcome[NDArray[np.float32]]]:
         """Does the same for texts that `tokenize` has cut already."""
         return await self._scheduler.submit(self._encoder.engine, items, work_class, deadline_ns)
+
+    async def encode_query(self, text: str, deadline_ns: int | None) -> Outcome[EncodedQuery]:
+        """Encodes a question that somebody waits for, with its token vectors, in one run.
+
+        Raises:
+            SchedulerFull, SchedulerStopped: it was not accepted.
+        """
+        items = await self._tokenized([text], TextKind.QUERY, WorkClass.ONLINE)
+        [outcome] = await self._scheduler.submit(self._queries, items, WorkClass.ONLINE, deadline_ns)
+        return outcome
+
+    async def encode_passages(
+        self, texts: Sequence[str], work_class: WorkClass, deadline_ns: int | None
+    ) -> list[Outcome[EncodedPassage]]:
+        """Encodes passages with the codes of their token vectors, in one run each; otherwise as `encode`.
+
+        Raises:
+            SchedulerFull, SchedulerStopped: nothing of the call was accepted.
+        """
+        items = await self._tokenized(texts, TextKind.PASSAGE, work_class)
+        return await self._scheduler.submit(self._passages, items, work_class, deadline_ns)
+
+    async def _tokenized(self, texts: Sequence[str], kind: TextKind, work_class: WorkClass) -> list[TokenizedText]:
+        if sum(map(len, texts)) <= _INLINE:
+            return self.tokenize(texts, kind)
+        threads = self._scheduler.bulk_threads if work_class is WorkClass.BULK else None
+        return await asyncio.get_running_loop().run_in_executor(threads, self.tokenize, texts, kind)
 
 
 def open_dense(source: ModelSource, scheduler: TokenScheduler) -> ScheduledDenseEncoder:
@@ -79,4 +109,5 @@ def open_dense(source: ModelSource, scheduler: TokenScheduler) -> ScheduledDense
     files = resolve(source)
     encoder = OnnxDenseEncoder.open(files)
     check_dense(encoder, files.folder)
-    return ScheduledDenseEncoder(encoder, scheduler)
+    projection = None if files.late is None else TokenProjection.load(files.late, files.model_id)
+    return ScheduledDenseEncoder(encoder, scheduler, projection)

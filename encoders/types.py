@@ -6,7 +6,7 @@ Engines are synchronous and pure; who waits for them, and in which order, is the
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from encoders.errors import EncoderError
 
 T = TypeVar("T")
+U = TypeVar("U")
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -70,6 +71,22 @@ class TermCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class EncodedQuery:
+    """A query's vector, and its token vectors for late interaction when the model has a token codec."""
+
+    vector: NDArray[np.float32]  # [dim], unit length
+    tokens: NDArray[np.float32] | None  # [tokens, codec.dim]; lengths are weights that sum to 1; may have no rows
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPassage:
+    """A passage's vector, and the codes of its token vectors when the model has a token codec."""
+
+    vector: NDArray[np.float32]  # [dim], unit length
+    codes: NDArray[np.uint8] | None  # [tokens, codec.code_bytes], without tokens that say nothing; may have no rows
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
     """What became of one scheduled item: a value or an error, never both, and what it cost."""
 
@@ -79,6 +96,11 @@ class Outcome(Generic[T]):
     truncated: bool
     queue_ns: int
     compute_ns: int
+
+    def map(self, change: Callable[[T], U]) -> Outcome[U]:
+        """Returns the outcome with its value changed; one without a value stays as it is."""
+        value = None if self.value is None else change(self.value)
+        return Outcome(value, self.error, self.token_count, self.truncated, self.queue_ns, self.compute_ns)
 
 
 class Engine(Protocol[T_co]):
@@ -129,6 +151,38 @@ class DenseEncoder(Protocol):
         ...
 
 
+class TokenCodec(Protocol):
+    """Token vectors as bytes, and their late interaction with a query (MaxSim, Khattab and Zaharia, 2020).
+
+    Part of the encoder: a revision of the encoder names one codec, so codes are only ever read by the codec that wrote
+    them.
+    """
+
+    @property
+    def dim(self) -> int:
+        """The numbers in a token vector."""
+        ...
+
+    @property
+    def code_bytes(self) -> int:
+        """The bytes of a token's code."""
+        ...
+
+    def decode(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Returns float32 [tokens, dim] of codes [tokens, code_bytes], about unit length."""
+        ...
+
+    def scores(
+        self, query: NDArray[np.float32], codes: NDArray[np.uint8], ends: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Returns the score of each passage: over the query's tokens, the sum of the best dot product in the passage.
+
+        `query` is `EncodedQuery.tokens`; `codes` [tokens, code_bytes] are the passages' one after another, passage i
+        ends before `ends[i]`. float32 [passages], in about [-1, 1]; 0 for a passage without tokens.
+        """
+        ...
+
+
 class AsyncDenseEncoder(Protocol):
     """The scheduled view of a dense encoder: what the request path and the indexer hold."""
 
@@ -152,6 +206,11 @@ class AsyncDenseEncoder(Protocol):
         """Tokens of a text at most, special ones included."""
         ...
 
+    @property
+    def codec(self) -> TokenCodec | None:
+        """What reads and writes token vectors; None for a model without them."""
+        ...
+
     def tokenize(self, texts: Sequence[str], kind: TextKind) -> list[TokenizedText]:
         """Adds the prompt of the kind, cuts at `max_tokens`."""
         ...
@@ -166,6 +225,24 @@ class AsyncDenseEncoder(Protocol):
         """Returns one outcome a text, in order; a value is float32 [dim], unit length and finite.
 
         `deadline_ns` is on the clock of `time.monotonic_ns`. Cancelling the call drops what has not started.
+
+        Raises:
+            SchedulerFull, SchedulerStopped: nothing of the call was accepted.
+        """
+        ...
+
+    async def encode_query(self, text: str, deadline_ns: int | None) -> Outcome[EncodedQuery]:
+        """Encodes a question that somebody waits for, with its token vectors, in one run.
+
+        Raises:
+            SchedulerFull, SchedulerStopped: it was not accepted.
+        """
+        ...
+
+    async def encode_passages(
+        self, texts: Sequence[str], work_class: WorkClass, deadline_ns: int | None
+    ) -> list[Outcome[EncodedPassage]]:
+        """Encodes passages with the codes of their token vectors, in one run each; otherwise as `encode`.
 
         Raises:
             SchedulerFull, SchedulerStopped: nothing of the call was accepted.

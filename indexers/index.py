@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from encoders.bm25 import Bm25Statistics
 from indexers.filters import Filter
 from indexers.types import (
@@ -58,6 +61,17 @@ class Index(Protocol):
 
     async def fetch(self, chunk_ids: Sequence[str]) -> list[Passage]:
         """Returns the passages in the order asked for; ids that are gone are left out."""
+        ...
+
+    async def late_scores(self, query: NDArray[np.float32], passages: Sequence[Passage]) -> NDArray[np.float32]:
+        """Returns the late-interaction score of each fetched passage, float32 [n], from its stored token codes.
+
+        `query` is `EncodedQuery.tokens`, [tokens, codec.dim]. NaN for a passage that has no codes here: the collection
+        stores none, or it is gone.
+
+        Raises:
+            IndexUnavailable: the store cannot be reached or is broken.
+        """
         ...
 
     async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:

@@ -65,6 +65,7 @@ class CollectionDefinition:
     dense_revision: str
     dim: int
     created_at: datetime
+    code_bytes: int = 0  # of a token's code; 0 when the collection stores no token vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class EncodedChunk:
     chunk: Chunk
     dense: NDArray[np.float32]  # [dim], unit length
     terms: TermCounts
+    codes: NDArray[np.uint8] | None = None  # [tokens, code_bytes], as the encoder's codec makes them; None without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ class Passage:
     token_count: int = 0  # of the text alone, as the dense encoder's tokenizer counts; 0 when that is not known
     header: str = ""  # title and headings as they were embedded; empty when there are none or it is not known
     header_token_count: int = 0  # of the header alone
+    row: int = 0  # the index's own number of the chunk; 0 when it goes by ids
 
     @property
     def embedding_text(self) -> str:

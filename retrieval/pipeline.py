@@ -118,7 +118,7 @@ class Pipeline:
             sparse = embed_sparse(request.query, thresholds.mode, index.statistics)
         with clock.stage(Stage.SEARCH):
             epoch = index.epoch
-            query = SearchQuery(dense.vector if dense else None, sparse, thresholds.candidates)
+            query = SearchQuery(dense.encoded.vector if dense else None, sparse, thresholds.candidates)
             async with deadline.bound(Stage.SEARCH):
                 candidates = await index.search(query, target.filter)
             trace.candidates = len(candidates.chunk_ids)
@@ -167,8 +167,8 @@ class Pipeline:
         trace.cache(self._engines.embeddings.name, cached is not None)
         if cached is None:
             return None
-        vector, trace.query_tokens = cached
-        return DenseQuery(vector, trace.query_tokens, truncated=False)
+        encoded, trace.query_tokens = cached
+        return DenseQuery(encoded, trace.query_tokens, truncated=False)
 
     async def _embed(self, request: RetrieveRequest, scope: Scope, trace: Trace, deadline: Deadline) -> DenseQuery:
         dense = await embed_dense(self._engines.encoder, request.query, trace, deadline)
@@ -176,7 +176,7 @@ class Pipeline:
         if dense.truncated:
             trace.degrade("query_truncated")
         elif request.thresholds.use_cache:
-            self._engines.embeddings.put(scope, request.query, dense.vector, dense.token_count)
+            self._engines.embeddings.put(scope, request.query, dense.encoded, dense.token_count)
         return dense
 
     def _assemble(

@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench._common.vectors import VectorStore
-from encoders.types import AsyncDenseEncoder, Outcome, TextKind, TokenizedText, WorkClass
+from encoders.types import (
+    AsyncDenseEncoder,
+    EncodedPassage,
+    EncodedQuery,
+    Outcome,
+    TextKind,
+    TokenCodec,
+    TokenizedText,
+    WorkClass,
+)
 
 
 class CachedEncoder:
@@ -21,6 +30,7 @@ class CachedEncoder:
         self.revision = encoder.revision
         self.dim = encoder.dim
         self.max_tokens = encoder.max_tokens
+        self.codec: TokenCodec | None = None  # the store holds vectors alone
         self.computed = 0  # texts that were not in the store
 
     def tokenize(self, texts: Sequence[str], kind: TextKind) -> list[TokenizedText]:
@@ -35,6 +45,18 @@ class CachedEncoder:
         missing = [text for text, vector in found.items() if vector is None]
         fresh = await self._compute(missing, kind, work_class, deadline_ns) if missing else {}
         return [fresh[text] if text in fresh else _remembered(found[text]) for text in texts]
+
+    async def encode_query(self, text: str, deadline_ns: int | None) -> Outcome[EncodedQuery]:
+        """Encodes a question without token vectors."""
+        [outcome] = await self.encode([text], TextKind.QUERY, WorkClass.ONLINE, deadline_ns)
+        return outcome.map(lambda vector: EncodedQuery(vector, None))
+
+    async def encode_passages(
+        self, texts: Sequence[str], work_class: WorkClass, deadline_ns: int | None
+    ) -> list[Outcome[EncodedPassage]]:
+        """Encodes passages without codes."""
+        outcomes = await self.encode(texts, TextKind.PASSAGE, work_class, deadline_ns)
+        return [outcome.map(lambda vector: EncodedPassage(vector, None)) for outcome in outcomes]
 
     async def _compute(
         self, texts: list[str], kind: TextKind, work_class: WorkClass, deadline_ns: int | None

@@ -19,7 +19,7 @@ from indexers.reports import IndexReport
 from indexers.types import CollectionKey, Document, FieldType, Metadata
 from rerank.types import AsyncReranker
 from retrieval.admission import Admission
-from retrieval.caching.embeddings import QueryEmbeddings
+from retrieval.caching.embeddings import EmbeddingShape, QueryEmbeddings
 from retrieval.caching.memory import MemoryCache
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
@@ -63,7 +63,7 @@ async def request_path_over(
         engines = Engines(
             catalog=catalog,
             encoder=encoder,
-            embeddings=QueryEmbeddings(MemoryCache("query", _NO_CACHE_BYTES), encoder.dim),
+            embeddings=QueryEmbeddings(MemoryCache("query", _NO_CACHE_BYTES), EmbeddingShape(encoder.dim)),
             reranker=reranker,
             counter=RememberingCounter(encoders.dense.tokenization, knows_passages=True),
             backends={},

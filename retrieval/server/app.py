@@ -15,7 +15,7 @@ from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
 from rerank.cross_encoder import ScheduledCrossEncoder
 from retrieval.admission import Admission
-from retrieval.caching.embeddings import QueryEmbeddings
+from retrieval.caching.embeddings import EmbeddingShape, QueryEmbeddings
 from retrieval.caching.memory import MemoryCache
 from retrieval.generation.backend import Backend
 from retrieval.generation.open import open_backends
@@ -94,7 +94,7 @@ def _engines(opened: _Opened, live: LiveSettings) -> Engines:
     return Engines(
         catalog=opened.catalog,
         encoder=encoder,
-        embeddings=QueryEmbeddings(cache, encoder.dim),
+        embeddings=QueryEmbeddings(cache, EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)),
         reranker=opened.reranker,
         counter=counter,
         backends=open_backends(

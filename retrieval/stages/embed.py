@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from encoders.bm25 import Bm25Statistics, query_vector
 from encoders.errors import WorkExpired
 from encoders.terms import count_terms
-from encoders.types import AsyncDenseEncoder, SparseVector, TextKind, WorkClass
+from encoders.types import AsyncDenseEncoder, EncodedQuery, SparseVector
 from retrieval.clock import Stage
 from retrieval.deadline import Deadline
 from retrieval.errors import DeadlineExceeded, QueryNotEncoded
@@ -20,9 +17,9 @@ from retrieval.types import Mode
 
 @dataclass(frozen=True, slots=True)
 class DenseQuery:
-    """A query's vector, and whether all of the query is in it."""
+    """A query's vectors, and whether all of the query is in them."""
 
-    vector: NDArray[np.float32]  # [dim], unit length
+    encoded: EncodedQuery
     token_count: int
     truncated: bool
 
@@ -35,7 +32,7 @@ async def embed_dense(encoder: AsyncDenseEncoder, query: str, trace: Trace, dead
         QueryNotEncoded: the encoder fails on this query.
         SchedulerFull, SchedulerStopped: the encoder takes nothing.
     """
-    [outcome] = await encoder.encode([query], TextKind.QUERY, WorkClass.ONLINE, deadline.at_ns)
+    outcome = await encoder.encode_query(query, deadline.at_ns)
     trace.clock.charge(queue_ns=outcome.queue_ns, compute_ns=outcome.compute_ns)
     if isinstance(outcome.error, WorkExpired):
         raise DeadlineExceeded(Stage.EMBED.value, deadline.budget_ms) from outcome.error

@@ -6,12 +6,14 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from encoders.errors import EncoderError, EncodingFailed, SchedulerFull
-from encoders.types import Outcome, TextKind, TokenizedText, WorkClass
+from encoders.late.codec import LevelCodec
+from encoders.types import EncodedPassage, EncodedQuery, Outcome, TextKind, TokenCodec, TokenizedText, WorkClass
 
 _TOKEN = re.compile(r"[a-zA-Z0-9_]{1,6}|[^\sa-zA-Z0-9_]")
 
@@ -38,8 +40,17 @@ class HashEncoder:
     model_id = "hash"
     max_tokens = 256
 
-    def __init__(self, dim: int = 8, revision: str = "r1", poison: str = "POISON", refusals: int = 0) -> None:
+    def __init__(
+        self,
+        dim: int = 8,
+        revision: str = "r1",
+        poison: str = "POISON",
+        refusals: int = 0,
+        codec: LevelCodec | None = None,
+    ) -> None:
         self.dim = dim
+        self.codec: TokenCodec | None = codec
+        self._codec = codec
         self.revision = revision
         self.texts: list[str] = []
         self.work_classes: list[WorkClass] = []
@@ -67,11 +78,35 @@ class HashEncoder:
         finally:
             self.in_flight -= len(texts)
 
+    async def encode_query(self, text: str, deadline_ns: int | None) -> Outcome[EncodedQuery]:
+        [outcome] = await self.encode([text], TextKind.QUERY, WorkClass.ONLINE, deadline_ns)
+        tokens = None if self._codec is None else word_vectors(text, self._codec.dim)
+        shared = tokens if tokens is None or not len(tokens) else tokens / np.float32(len(tokens))
+        return outcome.map(lambda vector: EncodedQuery(vector, shared))
+
+    async def encode_passages(
+        self, texts: Sequence[str], work_class: WorkClass, deadline_ns: int | None
+    ) -> list[Outcome[EncodedPassage]]:
+        outcomes = await self.encode(texts, TextKind.PASSAGE, work_class, deadline_ns)
+        return [
+            outcome.map(partial(EncodedPassage, codes=self._codes(text)))
+            for text, outcome in zip(texts, outcomes, strict=True)
+        ]
+
+    def _codes(self, text: str) -> NDArray[np.uint8] | None:
+        return None if self._codec is None else self._codec.encode(word_vectors(text, self._codec.dim))
+
     def _outcome(self, text: str) -> Outcome[NDArray[np.float32]]:
         tokens = _tokenized(text, self.max_tokens)
         error: EncoderError | None = EncodingFailed(self.model_id) if self._poison in text else None
         value = None if error else unit_vector(text, self.dim)
         return Outcome(value, error, tokens.token_count, tokens.truncated, queue_ns=1, compute_ns=1)
+
+
+def word_vectors(text: str, dim: int) -> NDArray[np.float32]:
+    """Returns float32 [words, dim]: the unit vector of each word by itself."""
+    words = text.split()
+    return np.stack([unit_vector(word, dim) for word in words]) if words else np.empty((0, dim), dtype=np.float32)
 
 
 def unit_vector(text: str, dim: int) -> NDArray[np.float32]:

@@ -1,0 +1,80 @@
+"""A model's way from token states to token vectors: which tokens count, how much, and in which directions.
+
+Kept beside the model's weights as `late.npz` and made by `encoders.late.fit` from unlabelled passages:
+
+- `token_weights` float16 [vocabulary]: how much a token counts in a question, an IDF; tokens with weight 0 (special
+  ones, punctuation, stop words) are left out of questions and passages alike.
+- `projection` float16 [states, dim]: principal directions of the token states, then a rotation.
+- `center` float32 [states]: what is subtracted first.
+- `bits`: of a dimension's code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from encoders.errors import ModelUnsupported
+from encoders.late.codec import LevelCodec
+from encoders.types import TokenizedText
+
+LATE_FILE = "late.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenProjection:
+    """Token states to token vectors and codes."""
+
+    projection: NDArray[np.float32]  # [states, dim]
+    center: NDArray[np.float32]  # [states]
+    token_weights: NDArray[np.float32]  # [vocabulary], at least 0
+    codec: LevelCodec
+
+    @classmethod
+    def load(cls, path: Path, model: str) -> TokenProjection:
+        """Reads what `save` wrote.
+
+        Raises:
+            ModelUnsupported: the file is damaged.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                projection = stored["projection"].astype(np.float32)
+                center, weights = stored["center"].astype(np.float32), stored["token_weights"].astype(np.float32)
+                codec = LevelCodec(projection.shape[1], int(stored["bits"]))
+        except (OSError, ValueError, KeyError, IndexError, EOFError) as cause:
+            raise ModelUnsupported(model, f"{path.name} cannot be read; restore the file or remove it") from cause
+        return cls(projection, center, weights, codec)
+
+    def save(self, path: Path) -> None:
+        """Writes one file."""
+        with path.open("wb") as file:
+            np.savez_compressed(
+                file,
+                projection=self.projection.astype(np.float16),
+                center=self.center,
+                token_weights=self.token_weights.astype(np.float16),
+                bits=np.int64(self.codec.bits),
+            )
+
+    def query_vectors(self, item: TokenizedText, states: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns float32 [kept tokens, dim] of states [tokens, states]: each as long as its share of the weights."""
+        weights = self.token_weights[item.ids]
+        kept = np.flatnonzero(weights > 0)
+        shares = weights[kept] / max(float(weights[kept].sum()), 1e-9)
+        vectors: NDArray[np.float32] = self._project(states[kept]) * shares[:, np.newaxis]
+        return vectors
+
+    def passage_codes(self, item: TokenizedText, states: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Returns uint8 [kept tokens, code_bytes] of states [tokens, states]."""
+        kept = np.flatnonzero(self.token_weights[item.ids] > 0)
+        return self.codec.encode(self._project(states[kept]))
+
+    def _project(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
+        vectors = (states - self.center) @ self.projection
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit: NDArray[np.float32] = vectors / np.maximum(lengths, np.float32(1e-9))
+        return unit
