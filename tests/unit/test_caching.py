@@ -93,7 +93,7 @@ def _changed(vector: list[float], tokens: NDArray[np.float32] | None = TOKENS) -
         _changed([0.0, 0.0]),
         _changed([np.nan, 1.0]),
         _changed([0.6, 0.8], None),
-        _changed([0.6, 0.8], TOKENS * np.float32(np.inf)),
+        _changed([0.6, 0.8], np.full_like(TOKENS, np.inf)),
         b"\x01" + encode(ENCODED, 3)[1:],
         b"abc",
     ],
