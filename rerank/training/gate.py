@@ -1,0 +1,103 @@
+"""Whether a cross-encoder earns its place: nDCG@10 over the first stage's own order, on queries that nothing saw.
+
+The weight that the cross-encoder's opinion gets is chosen on dev queries; test queries judge once. The model passes when
+the mean over the sets rises by `least_gain` and no set falls by more than `largest_loss`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.calibrate import Weights, combine, rank
+from rerank.training.pools import BaseWeights, Pool
+
+NDCG_CUT = 10
+WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPool:
+    """A pool, and the cross-encoder's logit of each passage that retrieval found."""
+
+    pool: Pool
+    logits: NDArray[np.float64]  # [found_count]
+
+
+@dataclass(frozen=True, slots=True)
+class SetFigures:
+    """nDCG@10 of a set's queries, each before and after, in the same order."""
+
+    name: str
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+
+    @property
+    def gain(self) -> float:
+        """The mean after, less the mean before."""
+        return float(np.mean(self.after) - np.mean(self.before))
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a model must reach."""
+
+    least_gain: float = 0.005  # of the mean over the sets
+    largest_loss: float = 0.01  # of any one set
+
+    def objection(self, figures: Sequence[SetFigures]) -> str | None:
+        """Returns why the model does not pass; None when it does."""
+        if not figures:
+            return "there is no held-out set to judge it on"
+        gain = mean_gain(figures)
+        if gain < self.least_gain:
+            return f"mean nDCG@{NDCG_CUT} changes by {gain:+.4f}, {self.least_gain:+} is needed"
+        worst = min(figures, key=lambda one: one.gain)
+        if worst.gain < -self.largest_loss:
+            return f"nDCG@{NDCG_CUT} of {worst.name} changes by {worst.gain:+.4f}, {-self.largest_loss:+} is allowed"
+        return None
+
+
+def mean_gain(figures: Sequence[SetFigures]) -> float:
+    """Returns the mean over the sets of their gains: every set counts the same."""
+    return float(np.mean([one.gain for one in figures]))
+
+
+def judge(name: str, pools: Sequence[ScoredPool], base: BaseWeights, weight: float) -> SetFigures:
+    """Returns the figures of a set when the cross-encoder's probability is added with this weight."""
+    before = tuple(_ndcg_of(one, base, 0.0) for one in pools)
+    return SetFigures(name, before, tuple(_ndcg_of(one, base, weight) for one in pools))
+
+
+def choose_weight(dev: Mapping[str, Sequence[ScoredPool]], base: BaseWeights, gate: Gate) -> float:
+    """Returns the weight with the greatest mean gain on dev queries among those that hurt no set; 0 if none helps."""
+    best, chosen = 0.0, 0.0
+    for weight in WEIGHTS:
+        figures = [judge(name, pools, base, weight) for name, pools in dev.items()]
+        harmless = all(one.gain >= -gate.largest_loss for one in figures)
+        if figures and harmless and mean_gain(figures) > best:
+            best, chosen = mean_gain(figures), weight
+    return chosen
+
+
+def ndcg(ranking: Sequence[str], relevant: Mapping[str, int], cut: int = NDCG_CUT) -> float:
+    """Returns the discounted gain of the first `cut` over the best possible one (Jarvelin and Kekalainen, 2002)."""
+    best = _discounted(sorted(relevant.values(), reverse=True)[:cut])
+    return _discounted([relevant.get(text_id, 0) for text_id in ranking[:cut]]) / best if best else 0.0
+
+
+def _ndcg_of(scored: ScoredPool, base: BaseWeights, weight: float) -> float:
+    pool, count = scored.pool, scored.pool.found_count
+    scores = combine(pool.base(base)[:count], scored.logits, Weights(1.0, weight))
+    order = rank(scores, np.zeros(count), np.arange(count), pool.passage_ids[:count])
+    # A document stands at the place of its best passage.
+    ranking = list(dict.fromkeys(pool.text_ids[place] for place in order))
+    return ndcg(ranking, pool.relevant)
+
+
+def _discounted(gains: Sequence[int]) -> float:
+    return sum(gain / math.log2(place + 1) for place, gain in enumerate(gains, 1))

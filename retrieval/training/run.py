@@ -1,0 +1,162 @@
+"""One run of `headrace rerank train`, from examples to an installed model or a refusal.
+
+Everything it makes lies in the work folder under names that say what it is, so a run that broke off goes on where it
+was: pools, each stage's checkpoints, the exported model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from encoders.models import resolve
+from encoders.sources import ModelSource
+from indexers.chunking import Chunker
+from rerank.cross_encoder import OnnxCrossEncoder
+from rerank.training.calibration import fit_scale
+from rerank.training.errors import TrainingUnavailable
+from rerank.training.examples import Example, ExampleSet
+from rerank.training.gate import Gate, ScoredPool, SetFigures, choose_weight, judge
+from rerank.training.lists import Mining, TrainingList, draw_lists
+from rerank.training.pools import PoolSet, load_pools
+from rerank.training.recipe import Recipe
+from rerank.training.scoring import score_pools
+from rerank.training.splits import Split, part
+from rerank.training.teaching import TaughtPair, taught_by_base, taught_by_model
+from retrieval.training.encoding import Advance, BulkEncoder
+from retrieval.training.mining import Depths, make_pools, prepare
+
+_COMPARED_PAIRS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run learns from, what judges it, and how."""
+
+    labelled: tuple[ExampleSet, ...]  # their train split teaches
+    unlabelled: tuple[ExampleSet, ...]  # all of their queries teach
+    judged: tuple[ExampleSet, ...]  # their dev split chooses the weight, their test split judges
+    recipe: Recipe
+    teacher: str = ""  # a cross-encoder to distil from; "" takes the first stage's own score
+    mining: Mining = field(default_factory=Mining)
+    depths: Depths = field(default_factory=Depths)
+    unlabelled_limit: int = 2_500  # queries of each unlabelled set
+    judged_limit: int = 150  # queries of each split of a judged set
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What came out of a run."""
+
+    folder: Path  # the int8 model
+    weight: float  # chosen on dev queries
+    dev: tuple[SetFigures, ...]
+    test: tuple[SetFigures, ...]
+    agreement: str  # int8 against full precision
+
+
+class TrainingRun:
+    """A run in its work folder."""
+
+    def __init__(self, plan: Plan, work: Path, encoder: BulkEncoder, chunker: Chunker, advance: Advance) -> None:
+        self._plan = plan
+        self._work = work
+        self._encoder = encoder
+        self._chunker = chunker
+        self._advance = advance
+
+    def train(self) -> Trained:
+        """Does the run, or what is left of it.
+
+        Raises:
+            TrainingUnavailable: the extra `train` is not installed.
+            ExportDisagrees: the int8 model orders pairs otherwise than the trained one.
+        """
+        require_torch()
+        labelled = self._lists(self._plan.labelled, lambda one: part(one.examples, Split.TRAIN))
+        limit = self._plan.unlabelled_limit
+        unlabelled = self._lists(self._plan.unlabelled, lambda one: one.examples[:limit])
+        agreement = self._fit(labelled, unlabelled)
+        return self._judged(agreement)
+
+    def _fit(self, labelled: Sequence[TrainingList], unlabelled: Sequence[TrainingList]) -> str:
+        # torch takes seconds to import, and the pools are made without it.
+        from rerank.training import exporting, trainer  # noqa: PLC0415
+
+        recipe = self._plan.recipe
+        model = trainer.start_model(recipe)
+        if unlabelled:
+            model = trainer.distil(model, self._taught(unlabelled), recipe, self._work / "distilled")
+        lists = [*labelled, *unlabelled]
+        model = trainer.fit_residual(model, lists, fit_scale(labelled or lists), recipe, self._work / "residual")
+        exporting.export(model, self._work / "exported", recipe.max_tokens)
+        pairs = [(one.query, one.passages[0]) for one in lists[:_COMPARED_PAIRS]]
+        found = exporting.compare(self._work / "exported", pairs)
+        return (
+            f"{found.pair_count} logits correlate to {found.correlation:.4f} with full precision, "
+            f"mean difference {found.mean_difference:.3f}"
+        )
+
+    def _taught(self, lists: Sequence[TrainingList]) -> list[TaughtPair]:
+        if not self._plan.teacher:
+            return taught_by_base(lists)
+        return taught_by_model(lists, OnnxCrossEncoder.open(resolve(ModelSource(self._plan.teacher))))
+
+    def _judged(self, agreement: str) -> Trained:
+        folder, base = self._work / "exported" / "int8", self._plan.depths.base
+        reranker = OnnxCrossEncoder.open(resolve(ModelSource(str(folder))))
+        scored = {split: self._scored(reranker, split) for split in (Split.DEV, Split.TEST)}
+        weight = choose_weight(scored[Split.DEV], base, Gate())
+        dev, test = (
+            tuple(judge(name, pools, base, weight) for name, pools in scored[split].items() if pools)
+            for split in (Split.DEV, Split.TEST)
+        )
+        return Trained(folder, weight, dev, test, agreement)
+
+    def _scored(self, reranker: OnnxCrossEncoder, split: Split) -> Mapping[str, list[ScoredPool]]:
+        found: dict[str, list[ScoredPool]] = {}
+        limit = self._plan.judged_limit
+        for pools in self._pools(self._plan.judged, lambda one: part(one.examples, split, limit), split.value):
+            found[pools.name] = []
+            for scored in score_pools(reranker, pools):
+                found[pools.name].append(scored)
+                self._advance(f"scoring {pools.name}", len(found[pools.name]), len(pools.pools))
+        return found
+
+    def _lists(
+        self, sets: Sequence[ExampleSet], examples: Callable[[ExampleSet], Sequence[Example]]
+    ) -> list[TrainingList]:
+        pools = self._pools(sets, examples, "train")
+        return [one for each in pools for one in draw_lists(each, self._plan.depths.base, self._plan.mining)]
+
+    def _pools(
+        self, sets: Sequence[ExampleSet], examples: Callable[[ExampleSet], Sequence[Example]], use: str
+    ) -> Iterator[PoolSet]:
+        for one in sets:
+            path = self._work / "pools" / f"{one.name.replace(':', '.')}.{use}.jsonl"
+            if not path.is_file():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                searchable = prepare(one.texts, self._chunker, self._encoder)
+                make_pools(one.name, examples(one), searchable, self._encoder, self._plan.depths).save(path)
+            yield load_pools(path)
+
+
+def require_torch() -> None:
+    """Looks for the extra `train`.
+
+    Raises:
+        TrainingUnavailable: a package of it is missing.
+    """
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    for name in ("torch", "sentence_transformers", "datasets", "accelerate"):
+        if find_spec(name) is None:
+            raise TrainingUnavailable(name)
+
+
+def mean_before(figures: Sequence[SetFigures]) -> float:
+    """Returns the mean over the sets before."""
+    return float(np.mean([np.mean(one.before) for one in figures]))
