@@ -14,7 +14,7 @@ INT8 = "int8"
 _BUNDLED = Path(__file__).parent / "bundled"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _PLAIN_NAME = re.compile(r"[\w.-]*\w[\w.-]*")
-_SETTINGS_FILES = [
+SETTINGS_FILES = (
     "config.json",
     "config_sentence_transformers.json",
     "modules.json",
@@ -22,7 +22,7 @@ _SETTINGS_FILES = [
     "tokenizer.json",
     "tokenizer_config.json",
     "*_Pooling/config.json",
-]
+)
 _FULL_FILES = ("onnx/model.onnx", "model.onnx")
 _INT8_FILES = (
     "onnx/model_int8.onnx",
@@ -44,12 +44,27 @@ class ModelSource:
     max_tokens: int = 512  # the model's own limit applies when it is smaller
     query_prompt: str | None = None
     passage_prompt: str | None = None
+    models_folder: Path | None = None  # where fetched and exported models lie; looked into before the hub
 
     def onnx_candidates(self) -> tuple[str, ...]:
         """Lists the ONNX files to look for, best first."""
         if self.file == INT8:
             return _INT8_FILES
         return (self.file,) if self.file else _FULL_FILES
+
+    def onnx_patterns(self) -> tuple[str, ...]:
+        """Lists the same files with the weights that large models keep beside them."""
+        return tuple(name for file in self.onnx_candidates() for name in (file, f"{file}_data", f"{file}.data"))
+
+
+def bundled_folders() -> list[Path]:
+    """Lists the folders of the models in the package, by name."""
+    return sorted(found for found in _BUNDLED.iterdir() if found.is_dir())
+
+
+def is_hub_id(model: str) -> bool:
+    """Whether a name can be one of the hub's: owner/name."""
+    return bool(_HUB_ID.fullmatch(model)) and not model.startswith(".")
 
 
 def locate(source: ModelSource) -> Path:
@@ -65,14 +80,21 @@ def locate(source: ModelSource) -> Path:
     folder = Path(source.model)
     if folder.is_dir():
         return folder
-    if not _HUB_ID.fullmatch(source.model) or source.model.startswith("."):
+    pulled = source.models_folder / source.model if source.models_folder and _inside(source.model) else folder
+    if pulled.is_dir():
+        return pulled
+    if not is_hub_id(source.model):
         raise ModelNotFound(source.model, "there is no such folder; give a folder, bundled:NAME or a Hugging Face id")
     return _downloaded(source)
 
 
+def _inside(model: str) -> bool:
+    return bool(model) and not Path(model).is_absolute() and ".." not in Path(model).parts
+
+
 def _existing(folder: Path, source: ModelSource, where: str) -> Path:
     if folder == Path() or not folder.is_dir():
-        known = ", ".join(sorted(found.name for found in _BUNDLED.iterdir() if found.is_dir()))
+        known = ", ".join(found.name for found in bundled_folders())
         raise ModelNotFound(source.model, f"the {where} are {known}; choose one of them")
     return folder
 
@@ -81,5 +103,4 @@ def _downloaded(source: ModelSource) -> Path:
     # Imported here: the hub's client takes a third of a second, and a bundled or local model never needs it.
     from encoders.hub import download  # noqa: PLC0415
 
-    wanted = [pattern for file in source.onnx_candidates() for pattern in (file, f"{file}_data", f"{file}.data")]
-    return download(source.model, source.revision, _SETTINGS_FILES + wanted)
+    return download(source.model, source.revision, (*SETTINGS_FILES, *source.onnx_patterns()))

@@ -1,8 +1,8 @@
-"""The record beside a model's weights, `headrace-model.json`: what the model is, which files it is made of, how it was
-made, and what its check said.
+"""The record beside a model's weights, `headrace-model.json`.
 
-A record vouches for the files that it names: a hash that does not hold means that somebody changed the model after it
-was checked, or that a copy broke off.
+It says what the model is, which files it is made of, how it was made, and what its check said. A record vouches for the
+files that it names: a hash that does not hold means that somebody changed the model after it was checked, or that a
+copy broke off.
 """
 
 from __future__ import annotations
