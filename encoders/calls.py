@@ -17,8 +17,15 @@ class Call(Generic[T]):
     """The state of a call. Everything but `deliver` and the constructor is called under the lock of the call's lane."""
 
     def __init__(
-        self, engine: Engine[T], items: Sequence[TokenizedText], deadline_ns: int | None, submitted_ns: int
+        self,
+        engine: Engine[T],
+        items: Sequence[TokenizedText],
+        deadline_ns: int | None,
+        submitted_ns: int,
+        *,
+        by_length: bool = False,
     ) -> None:
+        """`by_length` hands items out by rising length, so that texts of like length come one after another."""
         self.engine = engine
         self.items = items
         self.deadline_ns = deadline_ns
@@ -27,6 +34,7 @@ class Call(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self.future: asyncio.Future[list[Outcome[T]]] = self._loop.create_future()
         self._outcomes: list[Outcome[T] | None] = [None] * len(items)
+        self._order = range(len(items)) if not by_length else sorted(range(len(items)), key=self._tokens_at)
         self._handed_out = 0
         self._settled = 0
 
@@ -38,16 +46,21 @@ class Call(Generic[T]):
     @property
     def waiting_tokens(self) -> int:
         """Tokens of the waiting items."""
-        return sum(item.token_count for item in self.items[self._handed_out :]) if self.waiting_items else 0
+        return sum(map(self._tokens_at, self._order[self._handed_out :])) if self.waiting_items else 0
+
+    @property
+    def next_tokens(self) -> int:
+        """Tokens of the next waiting item; there must be one."""
+        return self._tokens_at(self._order[self._handed_out])
 
     def hand_out(self) -> int:
         """Gives the position of the next waiting item to a worker."""
         self._handed_out += 1
-        return self._handed_out - 1
+        return self._order[self._handed_out - 1]
 
     def settle(self, position: int, outcome: Outcome[T]) -> bool:
-        """Notes an outcome; returns whether it was the last one. Too late for a closed call: it is dropped."""
-        if self.closed:
+        """Notes an outcome; returns whether it was the last one. The first one counts, and none once it is closed."""
+        if self.closed or self._outcomes[position] is not None:
             return False
         self._outcomes[position] = outcome
         self._settled += 1
@@ -67,6 +80,9 @@ class Call(Generic[T]):
         # A loop that was closed meanwhile has nobody left who waits.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._resolve)
+
+    def _tokens_at(self, position: int) -> int:
+        return self.items[position].token_count
 
     def _resolve(self) -> None:
         if not self.future.done():

@@ -1,8 +1,8 @@
 """The dense bi-encoder: a text's token states, pooled into one vector of unit length.
 
-One text a run, at its exact length. The cost is linear in tokens here, padding is what costs, and a dynamically
-quantized model takes the range of its activations over the whole input: in a batch a text's vector would change with
-its neighbours.
+One text a run, at its exact length, unless it was measured that batches of like lengths are faster and that a text's
+vector stays the same in one (`encoders.curve`). A dynamically quantized model takes the range of its activations over
+the whole input: in a batch a text's vector would change with its neighbours.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from encoders.errors import ModelUnsupported, NonFiniteOutput
-from encoders.inputs import feed, inputs_of
+from encoders.inputs import feed, feed_batch, inputs_of
 from encoders.models import ModelFiles, Pooling
 from encoders.onnx import OnnxSession, Tensor
+from encoders.pieces import EXACT, cut
 from encoders.tokenizing import Tokenization
 from encoders.types import TextKind, TokenizedText
 
 _POOLED = "sentence_embedding"
 _TOKEN_STATES = ("last_hidden_state", "token_embeddings", "h")
+_NOTHING = np.empty(0, dtype=np.float32)
 
 
 class DenseEngine:
@@ -33,6 +35,8 @@ class DenseEngine:
         self._output = _vector_output(session, files)
         self._pooling = files.pooling if len(self._output.shape) == 3 else None
         self.dim = self._output.shape[-1]
+        self.policy = EXACT
+        """How `run` cuts what it is given into runs of the session."""
 
     @classmethod
     def open(cls, files: ModelFiles) -> DenseEngine:
@@ -43,7 +47,7 @@ class DenseEngine:
         """
         if files.classifier:
             raise ModelUnsupported(files.model_id, "it scores pairs and has no vectors; use it as the cross-encoder")
-        return cls(OnnxSession.open(files.onnx, files.model_id), files)
+        return cls(OnnxSession.open(files.weights, files.model_id), files)
 
     def run(self, items: Sequence[TokenizedText]) -> list[NDArray[np.float32]]:
         """Returns a vector an item: float32 [dim], unit length.
@@ -52,21 +56,42 @@ class DenseEngine:
             NonFiniteOutput: an item came out with NaN or Inf, or without any direction.
             EncodingFailed: the session failed on an item.
         """
-        return [self.vector_and_states(item)[0] for item in items]
+        return [vector for vector, _ in self.vectors_and_states(items)]
 
-    def vector_and_states(self, item: TokenizedText) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Returns a vector [dim] and the token states [tokens, dim] it was pooled from; None when the graph pools.
+    def vectors_and_states(
+        self, items: Sequence[TokenizedText]
+    ) -> list[tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
+        """Returns a vector [dim] and its token states [tokens, dim] an item; None for states when the graph pools.
 
         Raises:
             NonFiniteOutput, EncodingFailed: as `run`.
         """
-        output = self._session.run(feed(item, self._takes), self._output.name)[0]
-        vector = output if self._pooling is None else _POOLERS[self._pooling](output)
+        found: list[tuple[NDArray[np.float32], NDArray[np.float32] | None]] = [(_NOTHING, None)] * len(items)
+        for positions in cut([item.token_count for item in items], self.policy):
+            piece = [items[position] for position in positions]
+            inputs = feed(piece[0], self._takes) if len(piece) == 1 else feed_batch(piece, self._takes)
+            outputs = self._session.run(inputs, self._output.name)
+            for position, output in zip(positions, outputs, strict=True):
+                found[position] = self._pooled(output, items[position].token_count)
+        return found
+
+    def vector_and_states(self, item: TokenizedText) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """Returns the same for one item.
+
+        Raises:
+            NonFiniteOutput, EncodingFailed: as `run`.
+        """
+        return self.vectors_and_states([item])[0]
+
+    def _pooled(
+        self, output: NDArray[np.float32], token_count: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        states = None if self._pooling is None else output[:token_count]
+        vector = output if states is None or self._pooling is None else _POOLERS[self._pooling](states)
         norm = float(np.linalg.norm(vector))
         if not (np.isfinite(norm) and norm > 0.0):
             raise NonFiniteOutput(self.model_id)
-        unit = (vector / np.float32(norm)).astype(np.float32, copy=False)
-        return unit, None if self._pooling is None else output
+        return (vector / np.float32(norm)).astype(np.float32, copy=False), states
 
 
 class OnnxDenseEncoder:

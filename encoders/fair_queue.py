@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import heapq
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from encoders.calls import Call
 
 _NO_DEADLINE = sys.maxsize
+_LOOKED_AT = 64  # calls that may be asked in vain for company, so that a full queue costs no more than a short one
 
 
 class FairQueue:
@@ -39,11 +41,34 @@ class FairQueue:
             if call.closed:
                 continue
             self._virtual_tokens = tag
-            position = call.hand_out()
-            if call.waiting_items:
-                self._push(tag + call.items[position].token_count, arrival, call)
-            return call, position
+            return call, self._hand_out(call, tag, arrival)
         return None
+
+    def take_with(self, fits: Callable[[Call[Any]], bool]) -> list[tuple[Call[Any], int]]:
+        """Hands out more items for the piece that `take` began: those that fit, of the calls whose turn comes first.
+
+        `fits` is asked about the next item of a call, and once more after each one that was handed out. A call that
+        does not fit keeps its turn.
+        """
+        taken: list[tuple[Call[Any], int]] = []
+        passed: list[tuple[int, int, int, Call[Any]]] = []
+        while self._heap and len(passed) < _LOOKED_AT:
+            tag, _, arrival, call = entry = heapq.heappop(self._heap)
+            if call.closed:
+                continue
+            if not fits(call):
+                passed.append(entry)
+                continue
+            taken.append((call, self._hand_out(call, tag, arrival)))
+        for entry in passed:
+            heapq.heappush(self._heap, entry)
+        return taken
+
+    def _hand_out(self, call: Call[Any], tag: int, arrival: int) -> int:
+        position = call.hand_out()
+        if call.waiting_items:
+            self._push(tag + call.items[position].token_count, arrival, call)
+        return position
 
     def _push(self, tag: int, arrival: int, call: Call[Any]) -> None:
         deadline = _NO_DEADLINE if call.deadline_ns is None else call.deadline_ns

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,4 +31,15 @@ def feed(item: TokenizedText, names: frozenset[str]) -> dict[str, NDArray[np.int
     """Returns the inputs of a model for one text, [1, tokens] each; nothing is padded, so the mask is all ones."""
     ids = item.ids[np.newaxis]
     given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": item.type_ids[np.newaxis]}
+    return {name: given[name] for name in names}
+
+
+def feed_batch(items: Sequence[TokenizedText], names: frozenset[str]) -> dict[str, NDArray[np.int64]]:
+    """Returns the inputs of a model for several texts, [texts, longest] each: padded behind, with the mask at zero."""
+    shape = (len(items), max(item.token_count for item in items))
+    given = {name: np.zeros(shape, dtype=np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
+    for row, item in enumerate(items):
+        given["input_ids"][row, : item.token_count] = item.ids
+        given["attention_mask"][row, : item.token_count] = 1
+        given["token_type_ids"][row, : item.token_count] = item.type_ids
     return {name: given[name] for name in names}

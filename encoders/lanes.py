@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from encoders.calls import Call
 from encoders.errors import EncoderError, SchedulerFull, SchedulerStopped, WorkExpired
 from encoders.fair_queue import FairQueue
+from encoders.pieces import PiecePolicy, Shape
 from encoders.types import Outcome, TokenizedText
 
 T = TypeVar("T")
+PolicyOf = Callable[[str], PiecePolicy]
+"""Returns how pieces are cut for a model id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,11 @@ class Job(Generic[T]):
 
 
 class Lane:
-    """Accepts whole calls or refuses them, hands out single items, and gives each call its outcomes at once."""
+    """Accepts whole calls or refuses them, hands out pieces, and gives each call its outcomes at once."""
 
-    def __init__(self, capacity_items: int) -> None:
+    def __init__(self, capacity_items: int, policy_of: PolicyOf) -> None:
         self._capacity_items = capacity_items
+        self._policy_of = policy_of
         self._queue = FairQueue()
         self._open_calls: set[Call[Any]] = set()
         self._changed = threading.Condition(threading.Lock())
@@ -65,8 +70,11 @@ class Lane:
             self.queued_tokens += call.waiting_tokens
             self._changed.notify(len(call.items))
 
-    def take(self) -> Job[Any] | None:
-        """Waits for the next item; None once the lane is stopped and empty. Calls past their deadline end here."""
+    def take(self) -> list[Job[Any]] | None:
+        """Waits for the next piece, items of one engine; None once the lane is stopped and empty.
+
+        Calls past their deadline end here, and what they still wait for is never computed.
+        """
         with self._changed:
             while True:
                 taken = self._queue.take()
@@ -75,13 +83,37 @@ class Lane:
                         return None
                     self._changed.wait()
                     continue
-                call, position = taken
                 now = time.monotonic_ns()
-                self.queued_items -= 1
-                self.queued_tokens -= call.items[position].token_count
-                if call.deadline_ns is None or now < call.deadline_ns:
-                    return Job(call, position, now)
-                self._close(call, WorkExpired())
+                first = self._job(*taken, now)
+                if not self._ends_late(first.call, now):
+                    return [first, *self._company(first)]
+
+    def _company(self, first: Job[Any]) -> list[Job[Any]]:
+        policy = self._policy_of(first.call.engine.model_id)
+        if not policy.batches:
+            return []
+        shape = Shape.of(first.item.token_count)
+
+        def fits(call: Call[Any]) -> bool:
+            nonlocal shape
+            if call.engine is not first.call.engine or self._ends_late(call, first.taken_ns):
+                return False
+            joined = shape.with_text(call.next_tokens, policy)
+            shape = joined or shape
+            return joined is not None
+
+        return [self._job(call, position, first.taken_ns) for call, position in self._queue.take_with(fits)]
+
+    def _job(self, call: Call[Any], position: int, now_ns: int) -> Job[Any]:
+        self.queued_items -= 1
+        self.queued_tokens -= call.items[position].token_count
+        return Job(call, position, now_ns)
+
+    def _ends_late(self, call: Call[Any], now_ns: int) -> bool:
+        if call.deadline_ns is None or now_ns < call.deadline_ns:
+            return False
+        self._close(call, WorkExpired())
+        return True
 
     def settle(self, job: Job[T], outcome: Outcome[T]) -> None:
         """Notes the outcome of an item; the last one of a call wakes its caller."""

@@ -1,7 +1,12 @@
-"""The only bridge from async callers to sync engines: calls in, single items out to threads, online before bulk.
+"""The only bridge from async callers to sync engines: calls in, pieces out to threads, online before bulk.
 
-Cost is linear in tokens here, so items are computed one at a time at their exact length: nothing is padded, an item's
-result never depends on its neighbours, a failing item fails alone, and abandoned work stops after the item in progress.
+A piece is what one run computes (`encoders.pieces`). Where cost is linear in tokens, as here, it is one text at its
+exact length: nothing is padded, an item's result never depends on its neighbours, and abandoned work stops after the
+item in progress. Elsewhere it is a batch of like lengths. An item that makes a piece fail fails alone: the others are
+computed again one by one.
+
+A thread that ends without a stop is replaced. When the system gives no thread, the scheduler is not `healthy` until it
+does: `watch` tells, and each call and `heal` try again.
 
 Each work class has its own lane and its own threads, as many as there are cores; all share the engines' sessions. The
 threads of the bulk lane run at a lower priority, so the operating system gives a contended core to online items at once
@@ -33,8 +38,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from encoders.calls import Call
@@ -42,11 +48,21 @@ from encoders.costs import CostMeter, SchedulerStats
 from encoders.cpu import lower_priority_of_this_thread
 from encoders.errors import EncoderError, EncodingFailed, WorkExpired
 from encoders.lanes import Job, Lane
+from encoders.pieces import EXACT, PiecePolicy
 from encoders.types import Engine, Outcome, TokenizedText, WorkClass
 
 T = TypeVar("T")
 
 _GIVE_WAY_NS = 250_000_000  # how long after an online call the resting thread rests
+
+
+@dataclass(frozen=True, slots=True)
+class _Post:
+    """A place for a thread; whoever holds it is replaced when it ends."""
+
+    work_class: WorkClass
+    gives_way: bool
+    number: int
 
 
 class TokenScheduler:
@@ -57,18 +73,49 @@ class TokenScheduler:
         if workers < 1 or capacity_items < 1:
             raise ValueError(f"a scheduler needs at least 1 worker and 1 item, not {workers} and {capacity_items}")
         self._workers = workers
-        self._lanes = {work_class: Lane(capacity_items) for work_class in WorkClass}
+        self._policies: dict[str, PiecePolicy] = {}
+        self._lanes = {work_class: Lane(capacity_items, self.policy_of) for work_class in WorkClass}
         self._costs = CostMeter()
-        self._threads: set[threading.Thread] = set()
         self.bulk_threads = ThreadPoolExecutor(1, "bulk", initializer=lower_priority_of_this_thread)
         """For what belongs to bulk work besides the engines, such as chunking, at the same low priority."""
         self._changing = threading.Lock()
+        self._threads: dict[_Post, threading.Thread] = {}
+        self._empty_posts: set[_Post] = set()
+        self._watchers: list[Callable[[bool], None]] = []
         self._stopped = False
         self._online_seen_ns = 0
         self._ending = threading.Event()
         for work_class in WorkClass:
             for number in range(workers):
-                self._start_thread(work_class, gives_way=work_class is WorkClass.BULK and 0 < number == workers - 1)
+                rests = work_class is WorkClass.BULK and 0 < number == workers - 1
+                self._start_thread(_Post(work_class, rests, number))
+
+    @property
+    def healthy(self) -> bool:
+        """Whether every post has its thread."""
+        return not self._empty_posts
+
+    @property
+    def ending(self) -> bool:
+        """Whether a stop was asked for."""
+        return self._ending.is_set()
+
+    def watch(self, changed: Callable[[bool], None]) -> None:
+        """Calls `changed` with `healthy` each time it may have changed, from whatever thread finds out."""
+        self._watchers.append(changed)
+
+    def heal(self) -> None:
+        """Tries again to fill the posts that the system gave no thread for."""
+        for post in tuple(self._empty_posts):
+            self._start_thread(post)
+
+    def policy_of(self, model_id: str) -> PiecePolicy:
+        """Returns how pieces are cut for a model: one text a run until something else was measured."""
+        return self._policies.get(model_id, EXACT)
+
+    def set_policy(self, model_id: str, policy: PiecePolicy) -> None:
+        """Cuts pieces for a model so from now on; its engines must take such pieces."""
+        self._policies[model_id] = policy
 
     async def submit(
         self,
@@ -88,11 +135,13 @@ class TokenScheduler:
         """
         if not items:
             return []
+        if self._empty_posts:
+            self.heal()
         lane = self._lanes[work_class]
         now = time.monotonic_ns()
         if work_class is WorkClass.ONLINE:
             self._online_seen_ns = now
-        call = Call(engine, items, deadline_ns, now)
+        call = Call(engine, items, deadline_ns, now, by_length=self.policy_of(engine.model_id).batches)
         lane.put(call, self._costs.ns_per_token(engine.model_id) / self._workers)
         timer = None
         if deadline_ns is not None:
@@ -110,7 +159,7 @@ class TokenScheduler:
         online, bulk = self._lanes[WorkClass.ONLINE], self._lanes[WorkClass.BULK]
         return SchedulerStats(
             workers=self._workers,
-            alive_threads=sum(thread.is_alive() for thread in tuple(self._threads)),
+            alive_threads=sum(thread.is_alive() for thread in tuple(self._threads.values())),
             queued_online_items=online.queued_items,
             queued_bulk_items=bulk.queued_items,
             ns_per_token=self._costs.all(),
@@ -133,54 +182,79 @@ class TokenScheduler:
         self.bulk_threads.shutdown(cancel_futures=True)
 
     def _join(self, until: float) -> None:
-        for thread in tuple(self._threads):
+        for thread in tuple(self._threads.values()):
             thread.join(max(0.0, until - time.monotonic()))
 
-    def _start_thread(self, work_class: WorkClass, *, gives_way: bool) -> None:
-        name = f"encoder-{work_class.name.lower()}"
-        thread = threading.Thread(target=self._work, args=(work_class, gives_way), name=name, daemon=True)
+    def _start_thread(self, post: _Post) -> None:
+        name = f"encoder-{post.work_class.name.lower()}"
+        thread = threading.Thread(target=self._work, args=(post,), name=name, daemon=True)
         with self._changing:
             if self._stopped:
                 return
-            self._threads = {alive for alive in self._threads if alive.is_alive()} | {thread}
-            thread.start()
+            was_healthy = self.healthy
+            try:
+                thread.start()
+            except RuntimeError:
+                self._empty_posts.add(post)
+            else:
+                self._empty_posts.discard(post)
+                self._threads[post] = thread
+        if self.healthy != was_healthy:
+            for changed in self._watchers:
+                changed(self.healthy)
 
-    def _work(self, work_class: WorkClass, gives_way: bool) -> None:
-        if work_class is WorkClass.BULK:
+    def _work(self, post: _Post) -> None:
+        if post.work_class is WorkClass.BULK:
             lower_priority_of_this_thread()
-        lane = self._lanes[work_class]
+        lane = self._lanes[post.work_class]
+        piece: list[Job[Any]] | None = None
         try:
-            while (job := self._next(lane, gives_way)) is not None:
-                self._compute(lane, job)
+            while (piece := self._next(lane, post.gives_way)) is not None:
+                self._compute(lane, piece)
+                piece = None  # a thread that waits keeps no call alive
         finally:
-            # Reached without a stop only when an engine raised what is no `Exception`: another thread takes over.
-            self._start_thread(work_class, gives_way=gives_way)
+            # Reached without a stop only when an engine raised what is no `Exception`: no caller may wait for ever, and
+            # another thread takes over.
+            unsettled: list[Job[Any]] = piece or []
+            for job in unsettled:
+                lane.settle(job, _failed(job, EncodingFailed(job.call.engine.model_id), 0))
+            self._start_thread(post)
 
-    def _next(self, lane: Lane, gives_way: bool) -> Job[Any] | None:
+    def _next(self, lane: Lane, gives_way: bool) -> list[Job[Any]] | None:
         while gives_way and time.monotonic_ns() - self._online_seen_ns < _GIVE_WAY_NS:
             if self._ending.wait(_GIVE_WAY_NS / 1e9):
                 break
         return lane.take()
 
-    def _compute(self, lane: Lane, job: Job[Any]) -> None:
-        value: Any = None
-        # Stays when an engine raises what is no `Exception`: that ends this thread, but no caller may wait for ever.
-        error: EncoderError | None = EncodingFailed(job.call.engine.model_id)
+    def _compute(self, lane: Lane, piece: list[Job[Any]]) -> None:
+        engine = piece[0].call.engine
         begun = time.monotonic_ns()
+        error: EncoderError
         try:
-            value, error = job.call.engine.run([job.item])[0], None
+            values = engine.run([job.item for job in piece])
         except EncoderError as failure:
             error = failure
         except Exception as cause:
-            error = _caused(EncodingFailed(job.call.engine.model_id), cause)
-        finally:
-            spent = time.monotonic_ns() - begun
-            if error is None:
-                self._costs.add(job.call.engine.model_id, job.item.token_count, spent)
-            outcome = Outcome(value, error, job.item.token_count, job.item.truncated, job.queue_ns, spent)
+            error = EncodingFailed(engine.model_id)
+            error.__cause__ = cause
+        else:
+            self._settle(lane, piece, values, time.monotonic_ns() - begun)
+            return
+        if len(piece) == 1:
+            lane.settle(piece[0], _failed(piece[0], error, time.monotonic_ns() - begun))
+            return
+        for job in piece:
+            self._compute(lane, [job])
+
+    def _settle(self, lane: Lane, piece: list[Job[Any]], values: Sequence[Any], spent_ns: int) -> None:
+        tokens = sum(job.item.token_count for job in piece)
+        self._costs.add(piece[0].call.engine.model_id, tokens, spent_ns)
+        for job, value in zip(piece, values, strict=True):
+            # What a batch took is charged to its items by their tokens, so times add up.
+            share_ns = spent_ns * job.item.token_count // max(tokens, 1)
+            outcome = Outcome(value, None, job.item.token_count, job.item.truncated, job.queue_ns, share_ns)
             lane.settle(job, outcome)
 
 
-def _caused(error: EncoderError, cause: Exception) -> EncoderError:
-    error.__cause__ = cause
-    return error
+def _failed(job: Job[Any], error: EncoderError, spent_ns: int) -> Outcome[Any]:
+    return Outcome(None, error, job.item.token_count, job.item.truncated, job.queue_ns, spent_ns)

@@ -30,12 +30,16 @@ class EchoEngine:
     def __init__(self, model_id: str = "echo", faults: dict[int, type[BaseException]] | None = None) -> None:
         self.model_id = model_id
         self.seen: list[int] = []
+        self.runs: list[list[int]] = []
+        self.threads: list[threading.Thread] = []
         self.niceness: set[int] = set()
         self._faults = faults or {}
 
     def run(self, items: Sequence[TokenizedText]) -> list[int]:
         self.niceness.add(_niceness())
         firsts = [int(item.ids[0]) for item in items]
+        self.runs.append(firsts)
+        self.threads.append(threading.current_thread())
         for first in firsts:
             self.seen.append(first)
             if first in self._faults:

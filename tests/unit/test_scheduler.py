@@ -65,10 +65,13 @@ async def test_scheduler_chains_the_cause_of_a_failure(scheduler: TokenScheduler
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 async def test_scheduler_replaces_a_dead_worker(scheduler: TokenScheduler) -> None:
     """The caller of the item that ended a worker gets an error, and the next call is served."""
-    (outcome,) = await scheduler.submit(EchoEngine(faults={1: EngineDied}), items(1), ONLINE, None)
+    engine = EchoEngine(faults={1: EngineDied})
+    (outcome,) = await scheduler.submit(engine, items(1), ONLINE, None)
     assert isinstance(outcome.error, EncodingFailed)
     (outcome,) = await scheduler.submit(EchoEngine(), items(2), ONLINE, None)
     assert outcome.value == 2
+    await asyncio.to_thread(engine.threads[0].join)
+    assert scheduler.healthy
 
 
 async def test_scheduler_refuses_a_call_that_does_not_fit_whole(scheduler: TokenScheduler) -> None:
