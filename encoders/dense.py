@@ -8,19 +8,25 @@ the whole input: in a batch a text's vector would change with its neighbours.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
 
 from encoders.errors import ModelUnsupported, NonFiniteOutput
 from encoders.inputs import feed, feed_batch, inputs_of
+from encoders.kinds import ModelKind, require_kind
 from encoders.models import ModelFiles, Pooling
 from encoders.onnx import OnnxSession, Tensor
-from encoders.pieces import EXACT, cut
+from encoders.pieces import EXACT, PiecePolicy, cut
+from encoders.static import StaticEngine, open_static_tokenizer
 from encoders.tokenizing import Tokenization
 from encoders.types import TextKind, TokenizedText
+from encoders.vector_engine import VectorEngine
 
+_WITH_VECTORS = (ModelKind.BI_ENCODER, ModelKind.STATIC)
 _POOLED = "sentence_embedding"
+_LOGITS = "logits"
 _TOKEN_STATES = ("last_hidden_state", "token_embeddings", "h")
 _NOTHING = np.empty(0, dtype=np.float32)
 
@@ -45,9 +51,13 @@ class DenseEngine:
         Raises:
             ModelNotFound, ModelUnsupported: it cannot be opened, or is no bi-encoder.
         """
-        if files.classifier:
-            raise ModelUnsupported(files.model_id, "it scores pairs and has no vectors; use it as the cross-encoder")
         return cls(OnnxSession.open(files.weights, files.model_id), files)
+
+    def with_policy(self, policy: PiecePolicy) -> DenseEngine:
+        """Returns the same engine, over the same session, that cuts by another policy."""
+        other = copy(self)
+        other.policy = policy
+        return other
 
     def run(self, items: Sequence[TokenizedText]) -> list[NDArray[np.float32]]:
         """Returns a vector an item: float32 [dim], unit length.
@@ -97,7 +107,7 @@ class DenseEngine:
 class OnnxDenseEncoder:
     """The `DenseEncoder` of a model whose files were resolved: synchronous, for tools and tests."""
 
-    def __init__(self, engine: DenseEngine, tokenization: Tokenization, files: ModelFiles) -> None:
+    def __init__(self, engine: VectorEngine, tokenization: Tokenization, files: ModelFiles) -> None:
         self.engine = engine
         self.tokenization = tokenization
         self.prompts = files.prompts
@@ -113,6 +123,10 @@ class OnnxDenseEncoder:
         Raises:
             ModelNotFound, ModelUnsupported: one of them cannot be opened, or the model is no bi-encoder.
         """
+        require_kind(files.model_id, files.kind, _WITH_VECTORS, ModelKind.BI_ENCODER)
+        if files.kind is ModelKind.STATIC:
+            tokenization = open_static_tokenizer(files)
+            return cls(StaticEngine.open(files, tokenization.vocabulary_size), tokenization, files)
         tokenization = Tokenization.open(files.tokenizer, files.model_id, files.max_tokens)
         return cls(DenseEngine.open(files), tokenization, files)
 
@@ -139,7 +153,9 @@ def _vector_output(session: OnnxSession, files: ModelFiles) -> Tensor:
     pooled = outputs.get(_POOLED)
     if pooled is not None and len(pooled.shape) == 2 and pooled.shape[-1] > 0:
         return pooled
-    states = [outputs[name] for name in _TOKEN_STATES if name in outputs] or list(session.outputs)
+    # "logits" of three dimensions say which word or which label comes at a token: no states, whatever their shape.
+    others = [tensor for tensor in session.outputs if tensor.name != _LOGITS]
+    states = [outputs[name] for name in _TOKEN_STATES if name in outputs] or others
     found = next((tensor for tensor in states if len(tensor.shape) == 3 and tensor.shape[-1] > 0), None)
     if found is None:
         raise ModelUnsupported(files.model_id, f"it gives {sorted(outputs)}, no token states; choose a bi-encoder")

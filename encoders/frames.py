@@ -30,6 +30,12 @@ class Frame:
         """Reads the frame of a pair."""
         return _frame(tokenizer.encode(_SAMPLE, _SAMPLE), parts=2)
 
+    @classmethod
+    def bare(cls, parts: int) -> Frame:
+        """Makes the frame of a model that takes no special tokens."""
+        nothing = tuple(_array([]) for _ in range(parts + 1))
+        return cls(nothing, nothing, (0,) * parts)
+
     @property
     def special_count(self) -> int:
         """Tokens that the frame itself takes."""

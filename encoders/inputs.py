@@ -1,4 +1,7 @@
-"""What a text model takes: the names of its inputs, and a tokenized text as those inputs."""
+"""What a text model takes: the names of its inputs, and a tokenized text as those inputs.
+
+BERT takes token types, ModernBERT and RoBERTa do not: a model is fed what its graph names.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,10 @@ def inputs_of(session: OnnxSession, model_id: str) -> frozenset[str]:
         ModelUnsupported: it wants an input that a text does not give.
     """
     names = frozenset(tensor.name for tensor in session.inputs)
+    if any(name.startswith("past_key_values") for name in names):
+        raise ModelUnsupported(model_id, "it writes text (a causal language model); choose a bi-encoder")
+    if "pixel_values" in names:
+        raise ModelUnsupported(model_id, "it reads images; choose a bi-encoder")
     unknown = sorted(names - {"input_ids", "attention_mask", "token_type_ids"})
     if unknown or "input_ids" not in names:
         raise ModelUnsupported(

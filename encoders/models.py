@@ -1,8 +1,8 @@
-"""What a model's own files say about it: which weights, how its token states become a vector, prompts and limits.
+"""What a model's own files say about it: its kind, which weights, how a vector is pooled, prompts and limits.
 
-The files are those that sentence-transformers writes, in its old and its new spelling. A model that needs a step which
-is not built here (a dense layer after pooling, instructions left out of the mean) is refused: its vectors would look
-right and be wrong.
+The files are those that sentence-transformers writes, in its old and its new spelling. A bi-encoder that needs a step
+which is not built here (a dense layer after pooling, instructions left out of the mean) is refused: its vectors would
+look right and be wrong. The steps of a cross-encoder are part of its graph, and `classifier_pooling` with them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from encoders.errors import ModelNotFound, ModelUnsupported
+from encoders.errors import ModelNotFound
+from encoders.kinds import ModelKind, require_kind
 from encoders.late.tokens import LATE_FILE
+from encoders.model_folder import ModelFolder, step_name
 from encoders.revisions import revision_of
 from encoders.sources import ModelSource, locate
 from encoders.types import TextKind
+
+_USUAL_CLASS = 1
 
 
 class Pooling(enum.Enum):
@@ -34,15 +38,16 @@ class ModelFiles:
     """A model as its files describe it, before anything is opened."""
 
     model_id: str
+    kind: ModelKind  # never one that nothing here serves
     folder: Path
-    onnx: Path
+    weights: Path  # an ONNX file; of static embeddings their safetensors file
     tokenizer: Path
     max_tokens: int  # special tokens included
     pooling: Pooling | None  # None when no file names one: the graph may pool by itself
     normalized: bool
     prompts: Mapping[TextKind, str]
     late: Path | None  # how token states become token vectors; None for a model without them
-    classifier: bool  # a head for classification or scoring instead of vectors
+    relevant_class: int  # which of two classes of a cross-encoder says "relevant"
     revision: str  # changes when the weights, the tokenizer or anything else that shapes a result changes
 
 
@@ -51,90 +56,74 @@ def resolve(source: ModelSource) -> ModelFiles:
 
     Raises:
         ModelNotFound: there is no such model, or a file that it needs is missing.
-        ModelUnsupported: it needs a step that is not built here, or its files cannot be read.
+        ModelUnsupported: it is of no kind that is served, it needs a step that is not built here, or its files cannot
+            be read.
     """
-    reader = _Reader(source.model, locate(source))
-    config = reader.json("config.json")
-    pooling, normalized = _pooling(reader)
-    prompts = _prompts(source, reader)
-    max_tokens = _max_tokens(source, reader, config)
-    onnx, tokenizer = reader.first(*source.onnx_candidates()), reader.first("tokenizer.json")
-    late = reader.optional(LATE_FILE)
-    shape = json.dumps([str(pooling), normalized, [prompts[kind] for kind in TextKind], max_tokens])
+    folder = ModelFolder(source.model, locate(source))
+    config, kind = folder.json("config.json"), _kind(folder)
+    pooling, normalized = _pooling(folder) if kind is ModelKind.BI_ENCODER else (None, False)
+    prompts = _prompts(source, folder)
+    max_tokens = _max_tokens(source, folder, config)
+    weights, tokenizer = _weights(source, folder, kind), folder.tokenizer()
+    late = folder.first(LATE_FILE)
+    relevant = _relevant_class(config)
+    # The usual class is left out, so that revisions of before its time stay.
+    unusual = [] if relevant == _USUAL_CLASS else [relevant]
+    shape = json.dumps([str(pooling), normalized, [prompts[kind] for kind in TextKind], max_tokens, *unusual])
     return ModelFiles(
         model_id=source.model,
-        folder=reader.folder,
-        onnx=onnx,
+        kind=kind,
+        folder=folder.path,
+        weights=weights,
         tokenizer=tokenizer,
         max_tokens=max_tokens,
         pooling=pooling,
         normalized=normalized,
         prompts=prompts,
         late=late,
-        classifier=any(name.endswith("ForSequenceClassification") for name in config.get("architectures") or ()),
-        revision=revision_of((onnx, tokenizer, *([late] if late else [])), shape),
+        relevant_class=relevant,
+        revision=revision_of((weights, tokenizer, *([late] if late else [])), shape),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    model: str
-    folder: Path
+def _kind(folder: ModelFolder) -> ModelKind:
+    kind = folder.kind()
+    require_kind(folder.model, kind, set(ModelKind) - {ModelKind.CAUSAL_LM, ModelKind.IMAGE}, ModelKind.BI_ENCODER)
+    return kind
 
-    def json(self, name: str) -> dict[str, Any]:
-        found = self._value(name)
-        if not isinstance(found, dict):
-            raise self.unsupported(f"{name} holds no object; fetch the model's files again")
+
+def _weights(source: ModelSource, folder: ModelFolder, kind: ModelKind) -> Path:
+    names = source.onnx_candidates()
+    if kind is ModelKind.STATIC:
+        names = (source.file,) if source.file else tuple(f"{path}model.safetensors" for path in folder.static_paths())
+    found = folder.first(*names)
+    if found is not None:
         return found
-
-    def modules(self) -> list[dict[str, Any]]:
-        found = self._value("modules.json") or [{"type": "Transformer"}, {"type": "Pooling", "path": "1_Pooling"}]
-        if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
-            raise self.unsupported("modules.json holds no list of steps; fetch the model's files again")
-        return found
-
-    def _value(self, name: str) -> Any:
-        path = self.folder / name
-        if not path.is_file():
-            return {}
-        try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as cause:
-            raise self.unsupported(f"{name} cannot be read; fetch the model's files again") from cause
-
-    def optional(self, name: str) -> Path | None:
-        path = self.folder / name
-        return path if path.is_file() else None
-
-    def first(self, *names: str) -> Path:
-        for name in names:
-            path = self.folder / name
-            # A setting may name any file of the model, but none outside it.
-            if path.is_file() and ".." not in Path(name).parts and path.is_relative_to(self.folder):
-                return path
-        raise ModelNotFound(self.model, f"its folder has no {' or '.join(names)}; export the model to ONNX")
-
-    def unsupported(self, reason: str) -> ModelUnsupported:
-        return ModelUnsupported(self.model, reason)
+    missing = f"its folder has no {' or '.join(names)}"
+    if kind is ModelKind.STATIC:
+        raise ModelNotFound(folder.model, f"{missing}; fetch the model's files again")
+    if folder.has_other_weights():
+        missing += ", only weights for PyTorch"
+    raise ModelNotFound(folder.model, f"{missing}; export it with `headrace models export`")
 
 
-def _pooling(reader: _Reader) -> tuple[Pooling | None, bool]:
+def _pooling(folder: ModelFolder) -> tuple[Pooling | None, bool]:
     pooling, normalized = None, False
-    for module in reader.modules():
-        kind = str(module.get("type", "")).rpartition(".")[2]
+    for module in folder.modules():
+        kind = step_name(module)
         if kind == "Pooling":
-            pooling = _pooling_mode(reader, f"{module.get('path', '')}/config.json")
+            pooling = _pooling_mode(folder, f"{module.get('path', '')}/config.json")
         elif kind == "Normalize":
             normalized = True
         elif kind != "Transformer":
-            raise reader.unsupported(
+            raise folder.unsupported(
                 f"it has a {kind or 'nameless'} step, which is not built here; choose another model"
             )
     return pooling, normalized
 
 
-def _pooling_mode(reader: _Reader, name: str) -> Pooling | None:
-    config = reader.json(name)
+def _pooling_mode(folder: ModelFolder, name: str) -> Pooling | None:
+    config = folder.json(name)
     if not config:
         return None
     old = [
@@ -145,16 +134,16 @@ def _pooling_mode(reader: _Reader, name: str) -> Pooling | None:
     names = {"mean": Pooling.MEAN, "mean_tokens": Pooling.MEAN, "cls": Pooling.CLS, "cls_token": Pooling.CLS}
     names |= {"lasttoken": Pooling.LAST}
     if len(modes) != 1 or modes[0] not in names:
-        raise reader.unsupported(
+        raise folder.unsupported(
             f"it pools by {modes}, only mean, cls or lasttoken alone are built here; choose another"
         )
     if config.get("include_prompt", True) is False:
-        raise reader.unsupported("it leaves its prompt out of pooling, which is not built here; choose another model")
+        raise folder.unsupported("it leaves its prompt out of pooling, which is not built here; choose another model")
     return names[modes[0]]
 
 
-def _prompts(source: ModelSource, reader: _Reader) -> dict[TextKind, str]:
-    config = reader.json("config_sentence_transformers.json")
+def _prompts(source: ModelSource, folder: ModelFolder) -> dict[TextKind, str]:
+    config = folder.json("config_sentence_transformers.json")
     named = config.get("prompts") or {}
     default = named.get(config.get("default_prompt_name") or "", "")
     query, passage = named.get("query", default), named.get("passage", named.get("document", default))
@@ -164,7 +153,7 @@ def _prompts(source: ModelSource, reader: _Reader) -> dict[TextKind, str]:
     }
 
 
-def _max_tokens(source: ModelSource, reader: _Reader, config: Mapping[str, Any]) -> int:
+def _max_tokens(source: ModelSource, folder: ModelFolder, config: Mapping[str, Any]) -> int:
     positions = config.get("max_position_embeddings")
     if positions is not None and config.get("model_type") in {"roberta", "xlm-roberta", "camembert", "mpnet"}:
         # These count positions from behind the padding token's id.
@@ -172,8 +161,15 @@ def _max_tokens(source: ModelSource, reader: _Reader, config: Mapping[str, Any])
     limits = [
         source.max_tokens,
         positions,
-        reader.json("sentence_bert_config.json").get("max_seq_length"),
-        reader.json("tokenizer_config.json").get("model_max_length"),
+        folder.json("sentence_bert_config.json").get("max_seq_length"),
+        folder.json("tokenizer_config.json").get("model_max_length"),
     ]
     known = [int(limit) for limit in limits if isinstance(limit, int | float) and limit > 0]
     return min(known)
+
+
+def _relevant_class(config: Mapping[str, Any]) -> int:
+    # Two classes are "no" and "yes" in this order, unless their names say the opposite.
+    names = config.get("id2label")
+    first = str(names.get("0", "") if isinstance(names, Mapping) else "").strip().lower()
+    return 0 if first in {"relevant", "yes", "true", "positive", "duplicate", "entailment", "match"} else _USUAL_CLASS

@@ -39,13 +39,15 @@ _QUERY_SHARE = 0.5
 class Tokenization:
     """A model's tokenizer with its limit. Safe to use from several threads at once; also a `TokenCounter`."""
 
-    def __init__(self, tokenizer: Tokenizer, name: str, max_tokens: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, name: str, max_tokens: int, *, bare: bool = False) -> None:
+        """A `bare` one adds no special tokens and leaves out those that stand for an unknown word."""
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
-        self._single = Frame.of_single(tokenizer)
-        self._pair = Frame.of_pair(tokenizer)
+        self._single = Frame.bare(1) if bare else Frame.of_single(tokenizer)
+        self._pair = Frame.bare(2) if bare else Frame.of_pair(tokenizer)
+        self._unknown = _unknown_id(tokenizer) if bare else None
         self.name = name
         self.max_tokens = max_tokens
         self.adds_up = _splits_at_spaces(tokenizer)
@@ -53,7 +55,7 @@ class Tokenization:
             raise ModelUnsupported(name, f"a limit of {max_tokens} tokens leaves no room for text; raise it")
 
     @classmethod
-    def open(cls, path: Path, name: str, max_tokens: int) -> Tokenization:
+    def open(cls, path: Path, name: str, max_tokens: int, *, bare: bool = False) -> Tokenization:
         """Reads a `tokenizer.json`; `name` is what errors and counts are labelled with.
 
         Raises:
@@ -73,7 +75,12 @@ class Tokenization:
             if type(cause) is not Exception:
                 raise
             raise ModelUnsupported(name, f"{path.name} is no tokenizer file; save the fast tokenizer again") from cause
-        return cls(tokenizer, name, max_tokens)
+        return cls(tokenizer, name, max_tokens, bare=bare)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """One more than the highest token id."""
+        return max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     @property
     def pair_query_limit(self) -> int:
@@ -111,6 +118,10 @@ class Tokenization:
         return TokenizedText(ids, type_ids, full)
 
     def _encode(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        found = self._whole(texts)
+        return found if self._unknown is None else [ids[ids != self._unknown] for ids in found]
+
+    def _whole(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         if sum(map(len, texts)) <= _SHORT:
             return [_ids(self._encoding(text)) for text in texts]
         if max(map(len, texts)) <= _SEGMENT:
@@ -133,6 +144,14 @@ def _splits_at_spaces(tokenizer: Tokenizer) -> bool:
     """Whether no token holds white space, so that none can reach over it; others mark or merge it."""
     splitter = json.loads(tokenizer.to_str()).get("pre_tokenizer") or {}
     return splitter.get("type") in {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
+
+
+def _unknown_id(tokenizer: Tokenizer) -> int | None:
+    model = json.loads(tokenizer.to_str())["model"]
+    if model.get("unk_id") is not None:
+        return int(model["unk_id"])
+    token = model.get("unk_token")
+    return None if token is None else tokenizer.token_to_id(token)
 
 
 def _visible(text: str) -> str:

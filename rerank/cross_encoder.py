@@ -3,6 +3,9 @@
 One pair a run, at its exact length, unless it was measured that batches are faster and change no score
 (`encoders.curve`): a pair's score is the same alone and among any others, so scores can be compared between requests
 and cached. The query gets at most half of the limit, so a long question cannot push the passage out.
+
+A model has one logit, or two whose difference is the score. A graph that ends in a sigmoid or softmax of its own cannot
+be told from one that does not: its order is right, but a second sigmoid flattens its scores. So export logits.
 """
 
 from __future__ import annotations
@@ -10,39 +13,50 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
 
 from encoders.errors import EncoderError, ModelUnsupported, NonFiniteOutput, WorkExpired
 from encoders.inputs import feed, feed_batch, inputs_of
+from encoders.kinds import ModelKind, require_kind
 from encoders.models import ModelFiles, resolve
 from encoders.onnx import OnnxSession, Tensor
-from encoders.pieces import EXACT, cut
+from encoders.pieces import EXACT, PiecePolicy, cut
 from encoders.scheduler import TokenScheduler
 from encoders.sources import ModelSource
 from encoders.tokenizing import Tokenization
 from encoders.types import Outcome, TokenizedText, WorkClass
 from rerank.errors import QueryTooLong, Reason, RerankIncomplete
-from rerank.types import PairScores
+from rerank.types import Load, PairScores
 
 # Tokenizing costs about 0.25 ms for this many code points; longer input leaves the event loop alone.
 _INLINE = 1_000
+# Six layers of 384 dimensions on a slow core: a guess for the first request after a start.
+_UNKNOWN_NS_PER_TOKEN = 250_000.0
 
 
 class CrossEncoderEngine:
     """An open cross-encoder. Safe to call from several threads at once; computes on the calling thread alone."""
 
-    def __init__(self, session: OnnxSession, model_id: str) -> None:
-        self.model_id = model_id
+    def __init__(self, session: OnnxSession, files: ModelFiles) -> None:
+        self.model_id = files.model_id
         self._session = session
-        self._takes = inputs_of(session, model_id)
-        self._output = _logit_output(session, model_id)
+        self._takes = inputs_of(session, files.model_id)
+        self._output = _logit_output(session, files)
+        self._relevant = files.relevant_class
         self.policy = EXACT
         """How `run` cuts what it is given into runs of the session."""
 
+    def with_policy(self, policy: PiecePolicy) -> CrossEncoderEngine:
+        """Returns the same engine, over the same session, that cuts by another policy."""
+        other = copy(self)
+        other.policy = policy
+        return other
+
     def run(self, items: Sequence[TokenizedText]) -> list[float]:
-        """Returns a logit a pair; of two classes, how much the second is ahead of the first.
+        """Returns a logit a pair; of two classes, how much the relevant one is ahead of the other.
 
         Raises:
             NonFiniteOutput: a pair came out with NaN or Inf.
@@ -57,7 +71,7 @@ class CrossEncoderEngine:
         return logits
 
     def _logit(self, heads: NDArray[np.float64]) -> float:
-        logit = float(heads[-1] - heads[0]) if len(heads) == 2 else float(heads[0])
+        logit = float(heads[self._relevant] - heads[1 - self._relevant]) if len(heads) == 2 else float(heads[0])
         if not math.isfinite(logit):
             raise NonFiniteOutput(self.model_id)
         return logit
@@ -79,8 +93,10 @@ class OnnxCrossEncoder:
         Raises:
             ModelNotFound, ModelUnsupported: one of them cannot be opened, or the model is no cross-encoder.
         """
+        served = {ModelKind.CROSS_ENCODER, ModelKind.BI_ENCODER}  # of the second the graph decides
+        require_kind(files.model_id, files.kind, served, ModelKind.CROSS_ENCODER)
         tokenization = Tokenization.open(files.tokenizer, files.model_id, files.max_tokens)
-        engine = CrossEncoderEngine(OnnxSession.open(files.onnx, files.model_id), files.model_id)
+        engine = CrossEncoderEngine(OnnxSession.open(files.weights, files.model_id), files)
         return cls(engine, tokenization, files.revision)
 
     def score(self, query: str, passages: Sequence[str]) -> NDArray[np.float32]:
@@ -113,14 +129,24 @@ class ScheduledCrossEncoder:
         Raises:
             RerankIncomplete: not every pair was scored: the deadline, a full queue, a failing pair.
         """
-        pairs = await self._pairs(query, passages)
+        return await self.score_pairs(await self.tokenize(query, passages), deadline_ns)
+
+    async def score_pairs(self, pairs: Sequence[TokenizedText], deadline_ns: int | None) -> PairScores:
+        """Does what `score` does for pairs that `tokenize` has made."""
         try:
             outcomes = await self._scheduler.submit(self.encoder.engine, pairs, WorkClass.ONLINE, deadline_ns)
         except EncoderError as cause:
-            raise RerankIncomplete("unavailable", 0, len(passages)) from cause
+            raise RerankIncomplete("unavailable", 0, len(pairs)) from cause
         return _complete(outcomes)
 
-    async def _pairs(self, query: str, passages: Sequence[str]) -> list[TokenizedText]:
+    def load(self) -> Load:
+        """Says what scoring costs at the moment."""
+        stats = self._scheduler.stats()
+        cost = stats.ns_per_token.get(self.model_id, _UNKNOWN_NS_PER_TOKEN)
+        return Load(stats.workers, cost, stats.queued_online_items)
+
+    async def tokenize(self, query: str, passages: Sequence[str]) -> list[TokenizedText]:
+        """Makes the pairs as the model takes them, cut at its limit."""
         if len(query) + sum(map(len, passages)) <= _INLINE:
             return self.encoder.tokenization.pairs(query, passages)
         return await asyncio.to_thread(self.encoder.tokenization.pairs, query, passages)
@@ -141,7 +167,8 @@ def _complete(outcomes: Sequence[Outcome[float]]) -> PairScores:
     failure = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
     if failure is not None:
         reason: Reason = "deadline" if isinstance(failure, WorkExpired) else "unavailable"
-        raise RerankIncomplete(reason, len(logits), len(outcomes)) from failure
+        tokens = sum(outcome.token_count for outcome in outcomes if outcome.value is not None)
+        raise RerankIncomplete(reason, len(logits), len(outcomes), tokens) from failure
     return PairScores(
         logits=np.array(logits, dtype=np.float64),
         token_count=sum(outcome.token_count for outcome in outcomes),
@@ -151,9 +178,14 @@ def _complete(outcomes: Sequence[Outcome[float]]) -> PairScores:
     )
 
 
-def _logit_output(session: OnnxSession, model_id: str) -> Tensor:
+def _logit_output(session: OnnxSession, files: ModelFiles) -> Tensor:
     outputs = {tensor.name: tensor for tensor in session.outputs}
     found = outputs.get("logits") or next(iter(session.outputs))
-    if len(found.shape) != 2 or found.shape[-1] not in {1, 2}:
-        raise ModelUnsupported(model_id, f"it gives {sorted(outputs)}, not one logit a pair; choose a cross-encoder")
-    return found
+    if len(found.shape) == 2 and found.shape[-1] in {1, 2}:
+        return found
+    given = f"it gives {sorted(outputs)}, not one logit a pair"
+    if files.kind is ModelKind.CROSS_ENCODER and len(found.shape) == 3:
+        raise ModelUnsupported(
+            files.model_id, f"{given}: the file lacks the scoring head; export it with `headrace models export`"
+        )
+    raise ModelUnsupported(files.model_id, f"{given}; choose a cross-encoder")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from encoders.dense import DenseEngine
 from encoders.late.tokens import TokenProjection
 from encoders.types import EncodedPassage, EncodedQuery, TokenizedText
+from encoders.vector_engine import VectorEngine
 
 
 class QueryEngine:
     """An `Engine` for questions. Without a projection there are no token vectors."""
 
-    def __init__(self, engine: DenseEngine, projection: TokenProjection | None) -> None:
+    def __init__(self, engine: VectorEngine, projection: TokenProjection | None) -> None:
         self.model_id = engine.model_id
         self._engine = engine
         self._projection = projection
@@ -35,7 +35,7 @@ class QueryEngine:
 class PassageEngine:
     """An `Engine` for passages. Without a projection there are no codes."""
 
-    def __init__(self, engine: DenseEngine, projection: TokenProjection | None) -> None:
+    def __init__(self, engine: VectorEngine, projection: TokenProjection | None) -> None:
         self.model_id = engine.model_id
         self._engine = engine
         self._projection = projection

@@ -9,6 +9,7 @@ import pytest
 from huggingface_hub import constants
 
 from encoders.errors import ModelNotFound, ModelUnsupported
+from encoders.kinds import ModelKind
 from encoders.models import Pooling, resolve
 from encoders.sources import INT8, ModelSource
 from encoders.types import TextKind
@@ -24,9 +25,14 @@ def folder(tmp_path: Path) -> Path:
 def test_bundled_model_needs_nothing() -> None:
     """The default model is in the package, with all that its files say."""
     files = resolve(ModelSource("bundled:minilm-l6"))
-    assert (files.max_tokens, files.pooling, files.normalized, files.classifier) == (256, Pooling.MEAN, True, False)
+    assert (files.max_tokens, files.pooling, files.normalized, files.kind) == (
+        256,
+        Pooling.MEAN,
+        True,
+        ModelKind.BI_ENCODER,
+    )
     assert files.prompts == {TextKind.QUERY: "", TextKind.PASSAGE: ""}
-    assert files.onnx.is_file()
+    assert files.weights.is_file()
 
 
 @pytest.mark.parametrize(
@@ -92,9 +98,9 @@ def test_file_can_be_chosen(folder: Path) -> None:
     """`file` names one of several exports; "int8" finds the usual names of quantized ones."""
     for name in ("onnx/model_quantized.onnx", "onnx/other.onnx"):
         (folder / name).write_bytes((folder / "onnx" / "model.onnx").read_bytes())
-    assert resolve(ModelSource(str(folder))).onnx.name == "model.onnx"
-    assert resolve(ModelSource(str(folder), file=INT8)).onnx.name == "model_quantized.onnx"
-    assert resolve(ModelSource(str(folder), file="onnx/other.onnx")).onnx.name == "other.onnx"
+    assert resolve(ModelSource(str(folder))).weights.name == "model.onnx"
+    assert resolve(ModelSource(str(folder), file=INT8)).weights.name == "model_quantized.onnx"
+    assert resolve(ModelSource(str(folder), file="onnx/other.onnx")).weights.name == "other.onnx"
 
 
 @pytest.mark.parametrize("file", ["../other/tokenizer.json", "/etc/passwd"])
@@ -143,7 +149,7 @@ def test_limit_is_the_smallest_that_anyone_names(folder: Path) -> None:
 
 def test_cross_encoder_is_recognised(tmp_path: Path) -> None:
     """A head for scoring shows in the architecture's name."""
-    assert resolve(ModelSource(str(make_tiny_cross_encoder(tmp_path)))).classifier
+    assert resolve(ModelSource(str(make_tiny_cross_encoder(tmp_path)))).kind is ModelKind.CROSS_ENCODER
 
 
 def test_revision_follows_everything_that_shapes_a_vector(folder: Path) -> None:
