@@ -12,6 +12,7 @@ and releases the interpreter lock. So a model is opened once and shared by all w
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +43,9 @@ _FOREIGN: tuple[type[Exception], ...] = (
     ValueError,
 )
 _ERROR_LEVEL = 3
+
+RUNTIME_VERSION: str = ort.__version__
+"""Of ONNX Runtime: another one may compute the same model at another speed, and to other last digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,15 @@ class OnnxSession:
         with _translated(EncodingFailed(self._model)):
             result: NDArray[np.float32] = self._session.run([output], inputs)[0]
         return result if result.dtype == np.float32 else result.astype(np.float32)
+
+
+def is_quantized_dynamically(path: Path) -> bool:
+    """Tells whether a model takes the range of its numbers from each input, so that a text's result depends on others.
+
+    The name of such an operator stands in the file as it is, before the weights.
+    """
+    with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(b"DynamicQuantize") >= 0
 
 
 @contextmanager
