@@ -13,8 +13,35 @@ from numpy.typing import NDArray
 class Weights:
     """How much each opinion counts in a combined score."""
 
-    first_stage: float
+    first_stage: float  # of all that is known before the cross-encoder
     cross_encoder: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """How much each opinion counts: a score is the weighted mean of the opinions that were heard.
+
+    So it stays on one scale, about 0 to 1, whether or not late interaction and the cross-encoder took part.
+    """
+
+    first_stage: float
+    late: float
+    cross_encoder: float
+
+    def before(
+        self, first_stage_scores: NDArray[np.float64], late_scores: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        """Returns the score [n] before the cross-encoder: each candidate's from its own raw scores alone."""
+        if late_scores is None:
+            return first_stage_scores
+        weighted: NDArray[np.float64] = self.first_stage * first_stage_scores + self.late * late_scores
+        return weighted / (self.first_stage + self.late)
+
+    def weights(self, *, late_heard: bool) -> Weights:
+        """Returns the shares, which sum to 1, of the score before and of the cross-encoder's probability."""
+        before = self.first_stage + (self.late if late_heard else 0.0)
+        total = before + self.cross_encoder
+        return Weights(before / total, self.cross_encoder / total)
 
 
 def probability(logits: NDArray[np.float64]) -> NDArray[np.float64]:

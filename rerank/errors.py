@@ -22,11 +22,12 @@ class RerankIncomplete(RerankError):
     `reason` is `deadline` when time ran out and `unavailable` when a pair failed; the cause is chained.
     """
 
-    def __init__(self, reason: Reason, scored_pairs: int, asked_pairs: int) -> None:
+    def __init__(self, reason: Reason, scored_pairs: int, asked_pairs: int, scored_tokens: int = 0) -> None:
         super().__init__(f"{scored_pairs} of {asked_pairs} pairs were scored ({reason}); the previous order stays")
         self.reason = reason
         self.scored_pairs = scored_pairs
         self.asked_pairs = asked_pairs
+        self.scored_tokens = scored_tokens
 
 
 class QueryTooLong(RerankError):

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from encoders.types import TokenizedText
+
+Stop: TypeAlias = Literal["all", "settled", "deadline", "gate", "unavailable"]
+"""Why scoring ended: nothing was left, nothing could change, no time was left, nothing was in doubt, it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,15 @@ class PairScores:
     def pair_count(self) -> int:
         """Pairs that were scored: all of them."""
         return len(self.logits)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a token costs now, as far as is known, and who else waits."""
+
+    workers: int  # pairs that are computed at once
+    ns_per_token: float  # of one worker
+    queued_pairs: int  # of all callers, not begun
 
 
 class Reranker(Protocol):
@@ -63,4 +77,16 @@ class AsyncReranker(Protocol):
         Raises:
             RerankIncomplete: not every pair was scored: the deadline, a full queue, a failing pair.
         """
+        ...
+
+    async def tokenize(self, query: str, passages: Sequence[str]) -> list[TokenizedText]:
+        """Makes the pairs as the model takes them, cut at its limit."""
+        ...
+
+    async def score_pairs(self, pairs: Sequence[TokenizedText], deadline_ns: int | None) -> PairScores:
+        """Does what `score` does for pairs that `tokenize` has made."""
+        ...
+
+    def load(self) -> Load:
+        """Says what scoring costs at the moment."""
         ...
