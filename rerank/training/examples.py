@@ -100,8 +100,8 @@ def read_rows(path: Path, *needed: str) -> Iterator[dict[str, Any]]:
     Raises:
         TrainingDataInvalid: names the line that cannot be read.
     """
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as file:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 yield _row(path, number, line, needed)

@@ -51,9 +51,7 @@ def compare(folder: Path, pairs: Sequence[tuple[str, str]]) -> Agreement:
     Raises:
         ExportDisagrees: their logits correlate less than `LEAST_CORRELATION`.
     """
-    full, small = (
-        OnnxCrossEncoder.open(resolve(ModelSource(str(folder / name)))) for name in ("full", "int8")
-    )
+    full, small = (OnnxCrossEncoder.open(resolve(ModelSource(str(folder / name)))) for name in ("full", "int8"))
     exact = np.array([full.score(query, [passage])[0] for query, passage in pairs], dtype=np.float64)
     found = np.array([small.score(query, [passage])[0] for query, passage in pairs], dtype=np.float64)
     correlation = float(np.corrcoef(exact, found)[0, 1])

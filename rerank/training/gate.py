@@ -1,7 +1,7 @@
 """Whether a cross-encoder earns its place: nDCG@10 over the first stage's own order, on queries that nothing saw.
 
-The weight that the cross-encoder's opinion gets is chosen on dev queries; test queries judge once. The model passes when
-the mean over the sets rises by `least_gain` and no set falls by more than `largest_loss`.
+The weight that the cross-encoder's opinion gets is chosen on dev queries; test queries judge once. The model passes
+when the mean over the sets rises by `least_gain` and no set falls by more than `largest_loss`.
 """
 
 from __future__ import annotations

@@ -81,7 +81,12 @@ A cross-encoder for the `rerank` stage of Headrace: one logit a (query, passage)
 def figures_table(figures: Sequence[SetFigures]) -> str:
     """Returns the figures as a Markdown table, the mean over the sets last."""
     rows = [(one.name, len(one.before), np.mean(one.before), np.mean(one.after), one.gain) for one in figures]
-    mean = ("mean of the sets", sum(row[1] for row in rows), np.mean([r[2] for r in rows]), np.mean([r[3] for r in rows]))
+    mean = (
+        "mean of the sets",
+        sum(row[1] for row in rows),
+        np.mean([r[2] for r in rows]),
+        np.mean([r[3] for r in rows]),
+    )
     lines = ["| set | queries | before | after | change |", "|---|---|---|---|---|"]
     lines += [
         f"| {name} | {count} | {before:.4f} | {after:.4f} | {gain:+.4f} |"

@@ -70,6 +70,8 @@ class BulkEncoder:
     def _states(self, item: TokenizedText) -> TokenStates:
         states = self._encoder.engine.vector_and_states(item)[1]
         if states is None:
-            raise ModelUnsupported(self._encoder.model_id, "it gives no token states; choose a bi-encoder whose file does")
+            raise ModelUnsupported(
+                self._encoder.model_id, "it gives no token states; choose a bi-encoder whose file does"
+            )
         unit = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-9)
         return TokenStates(item.ids, unit.astype(np.float16))

@@ -83,9 +83,7 @@ def make_pools(
     """Returns a pool for each query; relevant passages that were not found stand behind those that were."""
     queries = [example.query for example in examples]
     vectors = encoder.vectors(queries, TextKind.QUERY)
-    found = [
-        _search(searchable, example, vector, depths) for example, vector in zip(examples, vectors, strict=True)
-    ]
+    found = [_search(searchable, example, vector, depths) for example, vector in zip(examples, vectors, strict=True)]
     needed = sorted({int(position) for one in found for position in one.positions})
     states = encoder.states([searchable.passages[position] for position in needed], TextKind.PASSAGE)
     by_position = dict(zip(needed, states, strict=True))
@@ -96,9 +94,7 @@ def make_pools(
     return PoolSet(name, {f"p{position}": searchable.passages[position] for position in needed}, tuple(pools))
 
 
-def _search(
-    searchable: SearchablePassages, example: Example, vector: NDArray[np.float32], depths: Depths
-) -> _Found:
+def _search(searchable: SearchablePassages, example: Example, vector: NDArray[np.float32], depths: Depths) -> _Found:
     dense = dense_scores(searchable.vectors, vector)
     weights = query_vector(count_terms(example.query), searchable.statistics)
     sparse = searchable.postings.scores(weights).astype(np.float32)
