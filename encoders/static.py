@@ -48,7 +48,7 @@ class StaticEngine:
         self._embeddings = embeddings
         self._weights = weights
         self._mapping = mapping
-        self._middle = _direction(_column_sums(embeddings), model_id)
+        self._middle = _middle(embeddings, model_id)
 
     @classmethod
     def open(cls, files: ModelFiles, vocabulary_size: int) -> StaticEngine:
@@ -63,8 +63,10 @@ class StaticEngine:
             raise _unusable(files, f"it holds {sorted(tensors)} and no embeddings")
         weights, mapping = tensors.get("weights"), tensors.get("mapping")
         covered = len(embeddings) if mapping is None else len(mapping)
-        if covered < vocabulary_size or (weights is not None and weights.shape != (covered,)):
+        if covered < vocabulary_size:
             raise _unusable(files, f"it has vectors for {covered} tokens, the tokenizer has {vocabulary_size}")
+        if weights is not None and weights.shape != (covered,):
+            raise _unusable(files, f"it has weights for {len(weights)} tokens and vectors for {covered}")
         if mapping is not None and not (mapping.min() >= 0 and mapping.max() < len(embeddings)):
             raise _unusable(files, "its mapping leads out of its embeddings")
         return cls(
@@ -129,12 +131,15 @@ def _unusable(files: ModelFiles, what: str) -> ModelUnsupported:
     return ModelUnsupported(files.model_id, f"{files.weights.name}: {what}; choose a model2vec model")
 
 
-def _column_sums(embeddings: NDArray[Any]) -> NDArray[np.float32]:
-    # In blocks: a copy of a whole matrix of small numbers as float32 can take a gigabyte.
+def _middle(embeddings: NDArray[Any], model_id: str) -> NDArray[np.float32]:
+    # In blocks: a copy of a whole matrix of small numbers in another type can take a gigabyte.
     total = np.zeros(embeddings.shape[1], dtype=np.float64)
     for start in range(0, len(embeddings), _BLOCK_ROWS):
         total += embeddings[start : start + _BLOCK_ROWS].sum(axis=0, dtype=np.float64)
-    return total.astype(np.float32)
+    try:
+        return _direction(total.astype(np.float32), model_id)
+    except NonFiniteOutput as cause:
+        raise ModelUnsupported(model_id, "its embeddings together have no direction; fetch its files again") from cause
 
 
 def _direction(vector: NDArray[np.float32], model_id: str) -> NDArray[np.float32]:

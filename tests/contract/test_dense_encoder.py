@@ -1,11 +1,12 @@
-"""What every dense encoder promises, synchronous and scheduled, the bundled model and a tiny one."""
+"""What every dense encoder promises, synchronous and scheduled: the bundled model, tiny ones, and static embeddings."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,8 @@ from encoders.open import ScheduledDenseEncoder, open_dense
 from encoders.scheduler import TokenScheduler
 from encoders.sources import ModelSource
 from encoders.types import AsyncDenseEncoder, DenseEncoder, TextKind, WorkClass
-from tests.fakes.tiny_models import POISON, make_tiny_bi_encoder
+from tests.fakes.tiny_models import MODERN_BERT, XLM_ROBERTA, make_tiny_bi_encoder, make_tiny_static
+from tests.fakes.tiny_tokenizers import POISON
 
 _PASSAGE, _ONLINE = TextKind.PASSAGE, WorkClass.ONLINE
 
@@ -29,6 +31,7 @@ class Subject:
 
     sync: OnnxDenseEncoder
     scheduled: ScheduledDenseEncoder
+    special_tokens: int  # around a text
 
     async def encode(self, texts: list[str], kind: TextKind = _PASSAGE) -> np.ndarray:
         """Encodes through the scheduler, where nothing may fail."""
@@ -36,13 +39,28 @@ class Subject:
         return np.stack([outcome.value for outcome in outcomes if outcome.value is not None])
 
 
-@pytest.fixture(scope="module", params=["tiny", "bundled"])
+def _bundled(folder: Path) -> str:
+    del folder
+    return "bundled:minilm-l6"
+
+
+_MODELS: dict[str, Callable[[Path], object]] = {
+    "bundled": _bundled,
+    "bert": make_tiny_bi_encoder,
+    "modern-bert": partial(make_tiny_bi_encoder, family=MODERN_BERT, pooling="cls"),
+    "xlm-roberta": partial(make_tiny_bi_encoder, family=XLM_ROBERTA),
+    "static": make_tiny_static,
+    "static-reduced": partial(make_tiny_static, reduced=True, dtype="float16"),
+}
+
+
+@pytest.fixture(scope="module", params=_MODELS)
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
     """Opens a model both ways."""
-    folder = make_tiny_bi_encoder(tmp_path_factory.mktemp("tiny")) if request.param == "tiny" else None
-    source = ModelSource(str(folder) if folder else "bundled:minilm-l6")
+    source = ModelSource(str(_MODELS[request.param](tmp_path_factory.mktemp("model"))))
     scheduler = TokenScheduler(workers=2, capacity_items=2_000)
-    yield Subject(OnnxDenseEncoder.open(resolve(source)), open_dense(source, scheduler))
+    special_tokens = 0 if request.param.startswith("static") else 2
+    yield Subject(OnnxDenseEncoder.open(resolve(source)), open_dense(source, scheduler), special_tokens)
     scheduler.stop()
 
 
@@ -99,7 +117,7 @@ async def test_cut_text_says_so_alone_and_in_a_list(subject: Subject) -> None:
 async def test_tokenized_texts_are_encoded_as_texts_are(subject: Subject) -> None:
     """Tokenizing first changes nothing."""
     items = subject.scheduled.tokenize(["pump seal"], TextKind.QUERY)
-    assert items[0].full_token_count == subject.scheduled.tokenization.count("pump seal") + 2
+    assert items[0].full_token_count == subject.scheduled.tokenization.count("pump seal") + subject.special_tokens
     (outcome,) = await subject.scheduled.encode_tokenized(items, _ONLINE, None)
     assert outcome.value is not None
     np.testing.assert_array_equal(outcome.value, subject.sync.encode_queries(["pump seal"])[0])

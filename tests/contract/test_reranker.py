@@ -15,7 +15,8 @@ from encoders.sources import ModelSource
 from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
 from rerank.errors import QueryTooLong, RerankIncomplete
 from rerank.types import AsyncReranker, Reranker
-from tests.fakes.tiny_models import POISON, make_tiny_bi_encoder, make_tiny_cross_encoder
+from tests.fakes.tiny_models import BERT, MODERN_BERT, XLM_ROBERTA, make_tiny_bi_encoder, make_tiny_cross_encoder
+from tests.fakes.tiny_tokenizers import POISON
 
 _PASSAGES = ["the seal of the pump", "soup", "cats", "valve torque table"]
 
@@ -28,12 +29,13 @@ def scheduler() -> Iterator[TokenScheduler]:
     opened.stop()
 
 
-@pytest.fixture(scope="module", params=[1, 2])
+@pytest.fixture(scope="module", params=[(BERT, 1), (BERT, 2), (MODERN_BERT, 1), (XLM_ROBERTA, 2)])
 def scheduled(
     request: pytest.FixtureRequest, scheduler: TokenScheduler, tmp_path_factory: pytest.TempPathFactory
 ) -> ScheduledCrossEncoder:
-    """Opens a model with one logit, and one with two."""
-    folder = make_tiny_cross_encoder(tmp_path_factory.mktemp("cross"), logits=request.param)
+    """Opens a model of each family, with one logit or with two."""
+    family, logits = request.param
+    folder = make_tiny_cross_encoder(tmp_path_factory.mktemp("cross"), logits=logits, family=family)
     return open_cross_encoder(ModelSource(str(folder)), scheduler)
 
 
@@ -68,7 +70,9 @@ async def test_scores_say_what_they_cost(scheduled: ScheduledCrossEncoder) -> No
     """Pairs, tokens, cuts and time are counted."""
     scores = await scheduled.score("pump", ["seal", "seal " * 200], None)
     assert (scores.pair_count, scores.truncated_count) == (2, 1)
-    assert scores.token_count == 5 + 64
+    short, cut = scheduled.encoder.tokenization.pairs("pump", ["seal", "seal " * 200])
+    assert scores.token_count == short.token_count + scheduled.encoder.tokenization.max_tokens
+    assert cut.truncated
     assert scores.compute_ns > 0
 
 
@@ -108,10 +112,11 @@ async def test_two_logits_score_by_their_difference(tmp_path: Path, scheduler: T
 
 def test_query_that_would_be_cut_can_be_refused(scheduled: ScheduledCrossEncoder) -> None:
     """Who does not want a cut question is told the count and the limit."""
-    scheduled.encoder.require_whole_query("pump " * 30)
+    limit = scheduled.encoder.tokenization.pair_query_limit
+    scheduled.encoder.require_whole_query(" ".join(["pump"] * limit))
     with pytest.raises(QueryTooLong) as refused:
-        scheduled.encoder.require_whole_query("pump " * 31)
-    assert (refused.value.token_count, refused.value.limit_tokens) == (31, 30)
+        scheduled.encoder.require_whole_query(" ".join(["pump"] * (limit + 1)))
+    assert (refused.value.token_count, refused.value.limit_tokens) == (limit + 1, limit)
 
 
 def test_bi_encoder_is_refused_as_a_cross_encoder(tmp_path: Path, scheduler: TokenScheduler) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from encoders.sources import ModelSource, locate
 from encoders.tokenizing import Tokenization
-from tests.fakes.tiny_models import tiny_tokenizer
+from tests.fakes.tiny_tokenizers import tiny_tokenizer
 
 _TINY = Tokenization(tiny_tokenizer(), "tiny", 16)
 _BUNDLED = Tokenization.open(locate(ModelSource("bundled:minilm-l6")) / "tokenizer.json", "bundled", 24)

@@ -9,11 +9,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from encoders.dense import OnnxDenseEncoder
+from encoders.dense import DenseEngine, OnnxDenseEncoder
 from encoders.errors import ModelUnsupported, NonFiniteOutput
 from encoders.models import resolve
 from encoders.sources import ModelSource
-from tests.fakes.tiny_models import POISON, make_tiny_bi_encoder, make_tiny_cross_encoder
+from tests.fakes.tiny_models import make_tiny_bi_encoder, make_tiny_cross_encoder
+from tests.fakes.tiny_tokenizers import POISON
 
 
 def _open(folder: Path) -> OnnxDenseEncoder:
@@ -36,6 +37,7 @@ def test_vector_is_the_pooled_states_at_unit_length(tmp_path: Path, pooling: str
     """Mean over all tokens, the first, or the last; then divided by its length."""
     encoder = _open(make_tiny_bi_encoder(tmp_path, pooling=pooling))
     (item,) = encoder.tokenization.texts(["pump seal valve"])
+    assert isinstance(encoder.engine, DenseEngine)
     states = encoder.engine._session.run(
         {
             "input_ids": item.ids[None],

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from encoders.errors import ModelNotFound, ModelUnsupported
 from encoders.sources import ModelSource, locate
 from encoders.tokenizing import Tokenization
-from tests.fakes.tiny_models import tiny_tokenizer
+from tests.fakes.tiny_tokenizers import tiny_tokenizer
 
 BUNDLED = locate(ModelSource("bundled:minilm-l6")) / "tokenizer.json"
 
