@@ -46,6 +46,7 @@ def build_generation(record: Path, target: Path, number: int, kind: ShardKind, g
                 chunk_count=head.counts.chunks,
                 dim=definition.dim,
                 dense_revision=definition.dense_revision,
+                code_bytes=definition.code_bytes,
                 fields=field_names(definition.fields),
                 file_bytes={},
                 statistics_crc32=0,

@@ -52,10 +52,12 @@ class EmbeddedCatalog:
         for left in root.glob("*/.*"):
             shutil.rmtree(left, ignore_errors=True)
 
-    async def create(self, key: CollectionKey, fields: dict[str, FieldType], description: str) -> Index:
+    async def create(
+        self, key: CollectionKey, fields: dict[str, FieldType], description: str, *, token_vectors: bool = True
+    ) -> Index:
         """Makes an empty collection for the vectors of the configured model."""
         folder = self._folder(key)
-        definition = new_definition(key, fields, description, self._model)
+        definition = new_definition(key, fields, description, self._model, token_vectors=token_vectors)
         async with self._changes:
             if folder.exists():
                 raise CollectionExists(key.collection)
@@ -120,7 +122,7 @@ class EmbeddedCatalog:
         return await asyncio.shield(task)
 
     async def _load(self, folder: Path) -> EmbeddedIndex:
-        index = await asyncio.to_thread(EmbeddedIndex, folder, self._options)
+        index = await asyncio.to_thread(EmbeddedIndex, folder, self._options, self._model.codec)
         try:
             check_model(index.definition, self._model)
         except ModelMismatch:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexers.errors import InvalidDocument, InvalidInput, InvalidVector
-from indexers.types import EncodedDocument, SearchQuery
+from indexers.types import EncodedChunk, EncodedDocument, SearchQuery
 
 MAX_ID_CHARS = 512
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -19,12 +19,13 @@ MAX_PAGE_SIZE = 1_000
 _UNIT_TOLERANCE = 0.01  # int8 and float16 models round; a zero or unnormalised vector is far outside
 
 
-def check_documents(documents: Sequence[EncodedDocument], dim: int) -> None:
+def check_documents(documents: Sequence[EncodedDocument], dim: int, code_bytes: int) -> None:
     """Refuses documents that could not be found again or would spoil every later search.
 
     Raises:
         InvalidDocument: an id is empty, too long, not valid or twice in the call, or a chunk does not fit its text.
-        InvalidVector: names every document with a vector of another dimension, NaN, Inf or without unit length.
+        InvalidVector: names every document with a vector of another dimension, NaN, Inf or without unit length, or with
+            token codes of another width than the collection stores.
     """
     seen: set[str] = set()
     for position, document in enumerate(documents):
@@ -33,11 +34,8 @@ def check_documents(documents: Sequence[EncodedDocument], dim: int) -> None:
         if not (_is_unicode(document.document.text) and _is_unicode(document.document.title)):
             raise InvalidDocument(field, "valid Unicode", f"{field} has lone surrogates; decode its source again")
         _check_chunks(document, field)
-    wrong = [one.document.document_id for one in documents if any(_wrong_vectors(one, dim))]
-    if wrong:
-        bound = f"{dim} finite values of unit length"
-        named = ", ".join(repr(one) for one in wrong[:10]) + (", ..." if len(wrong) > 10 else "")
-        raise InvalidVector("documents", bound, f"vectors of documents {named} are not {bound}; encode them again")
+    _refuse_vectors(documents, lambda one: is_unit_vector(one.dense, dim), f"{dim} finite values of unit length")
+    _refuse_vectors(documents, lambda one: _are_codes(one.codes, code_bytes), f"token codes of {code_bytes} bytes each")
 
 
 def check_query(query: SearchQuery, dim: int) -> None:
@@ -66,8 +64,27 @@ def is_unit_vector(vector: NDArray[np.float32], dim: int) -> bool:
     return bool(abs(float(np.linalg.norm(vector)) - 1.0) <= _UNIT_TOLERANCE)
 
 
-def _wrong_vectors(document: EncodedDocument, dim: int) -> Iterator[bool]:
-    return (not is_unit_vector(chunk.dense, dim) for chunk in document.chunks)
+def check_token_query(query: NDArray[np.float32], dim: int) -> None:
+    """Refuses token vectors of a query whose scores would mean nothing.
+
+    Raises:
+        InvalidVector: they have another dimension, or a non-finite value.
+    """
+    if query.ndim != 2 or query.shape[1] != dim or not np.isfinite(query).all():
+        bound = f"{dim} finite values a token"
+        raise InvalidVector("query.tokens", bound, f"the query's token vectors are not {bound}; encode the query again")
+
+
+def _refuse_vectors(documents: Sequence[EncodedDocument], fits: Callable[[EncodedChunk], bool], bound: str) -> None:
+    wrong = [one.document.document_id for one in documents if not all(map(fits, one.chunks))]
+    if wrong:
+        named = ", ".join(repr(one) for one in wrong[:10]) + (", ..." if len(wrong) > 10 else "")
+        raise InvalidVector("documents", bound, f"vectors of documents {named} are not {bound}; encode them again")
+
+
+def _are_codes(codes: NDArray[np.uint8] | None, code_bytes: int) -> bool:
+    """A collection that stores none takes none."""
+    return codes is None or (code_bytes > 0 and codes.dtype == np.uint8 and codes.shape[1:] == (code_bytes,))
 
 
 def _check_document_id(document_id: str, field: str, seen: set[str]) -> None:

@@ -12,9 +12,9 @@ from indexers.types import CollectionDefinition, CollectionKey, FieldType
 
 
 def new_definition(
-    key: CollectionKey, fields: Mapping[str, FieldType], description: str, model: DenseModel
+    key: CollectionKey, fields: Mapping[str, FieldType], description: str, model: DenseModel, *, token_vectors: bool
 ) -> CollectionDefinition:
-    """Returns the definition of a new collection for the vectors of a model.
+    """Returns the definition of a new collection for the vectors of a model, token vectors too if they are wanted.
 
     Raises:
         InvalidName, InvalidInput: a name or the number of fields is out of bounds.
@@ -27,6 +27,7 @@ def new_definition(
         dense_revision=model.revision,
         dim=model.dim,
         created_at=datetime.now(UTC),
+        code_bytes=model.codec.code_bytes if token_vectors and model.codec is not None else 0,
     )
 
 

@@ -54,11 +54,12 @@ def check_documents(documents: Sequence[Document], fields: Mapping[str, FieldTyp
     return checked
 
 
-def document_fingerprint(document: Document, chunker_fingerprint: str, model_revision: str) -> str:
+def document_fingerprint(document: Document, chunker_fingerprint: str, model_revision: str, code_bytes: int) -> str:
     """Returns a hash of all that shapes a document's stored form, its chunks and its vectors; not of its source URI."""
+    shaping = f"{chunker_fingerprint}/{model_revision}/{code_bytes}"
     digest = hashlib.blake2b(digest_size=16)
     metadata = metadata_to_json(dict(sorted(document.metadata.items())))
-    for part in (document.title, document.text, document.format.value, metadata, chunker_fingerprint, model_revision):
+    for part in (document.title, document.text, document.format.value, metadata, shaping):
         encoded = part.encode()
         digest.update(len(encoded).to_bytes(8, "little"))
         digest.update(encoded)

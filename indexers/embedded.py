@@ -11,18 +11,23 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from encoders.bm25 import Bm25Statistics
+from encoders.types import TokenCodec
 from indexers.building import Building
-from indexers.checks import MAX_PAGE_SIZE, check_query
+from indexers.checks import MAX_PAGE_SIZE, check_query, check_token_query
 from indexers.filters import Filter
 from indexers.generation import Generations
+from indexers.late import no_scores, scores_of
 from indexers.matching import matches
 from indexers.options import IndexOptions
 from indexers.page_token import read_page_token, write_page_token
 from indexers.record_read import RecordReader
 from indexers.schema import coerce_delete_filter, coerce_filter
 from indexers.serving import ServingState
-from indexers.shard import candidates_of
+from indexers.shard import candidates_of, keys_of
 from indexers.types import (
     Candidates,
     CollectionDefinition,
@@ -39,6 +44,7 @@ from indexers.writing import Writing
 
 RECORD = "record.sqlite"
 GENERATIONS = "generations"
+_SCORED_AT_ONCE = 64  # passages; about a millisecond, and more would hold up other requests
 
 T = TypeVar("T")
 
@@ -46,7 +52,7 @@ T = TypeVar("T")
 class EmbeddedIndex:
     """One embedded collection, opened from its folder; reads the whole delta, so make it off the event loop's time."""
 
-    def __init__(self, folder: Path, options: IndexOptions) -> None:
+    def __init__(self, folder: Path, options: IndexOptions, codec: TokenCodec | None = None) -> None:
         record, generations = folder / RECORD, Generations(folder / GENERATIONS)
         generations.sweep()
         self._writing = Writing(record, generations, options)
@@ -54,6 +60,7 @@ class EmbeddedIndex:
         self._passages = RecordReader(record)  # the event loop's
         self._scans = RecordReader(record)  # the scan thread's
         self._scan_thread = ThreadPoolExecutor(1, thread_name_prefix="record-scan")
+        self._codec = codec
         self._closed = False
 
     @property
@@ -80,6 +87,19 @@ class EmbeddedIndex:
     async def fetch(self, chunk_ids: Sequence[str]) -> list[Passage]:
         """Returns passages of the state that searches see; never suspends."""
         return self._passages.passages(chunk_ids, self.epoch.write_sequence)
+
+    async def late_scores(self, query: NDArray[np.float32], passages: Sequence[Passage]) -> NDArray[np.float32]:
+        """Scores the passages of the state that searches see; suspends for many passages only."""
+        state = self._writing.state
+        if not len(query):
+            return np.zeros(len(passages), dtype=np.float32)
+        if self._codec is None or not state.definition.code_bytes:
+            return no_scores(len(passages))
+        check_token_query(query, self._codec.dim)
+        pieces = state.codes(keys_of(passages))
+        if len(passages) <= _SCORED_AT_ONCE:
+            return scores_of(query, pieces, self._codec)
+        return await asyncio.to_thread(scores_of, query, pieces, self._codec)
 
     async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:
         """Replaces the documents, all of them in one durable transaction."""

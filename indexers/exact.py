@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from indexers.filters import Filter
 from indexers.postings import Postings, build_postings, count_statistics, join_postings
 from indexers.record_read import StoredChunk
 from indexers.scoring import best, dense_scores
-from indexers.shard import ShardHits, merge_hits, no_hits
+from indexers.shard import ChunkKeys, ShardHits, held, merge_hits, no_hits
 from indexers.types import FieldType, Metadata, SearchQuery
 
 _MAX_BLOCK_ROWS = 65_536
@@ -69,6 +70,15 @@ class ExactShard:
         hits = [block.search(query, filter) for block in self._blocks]
         return merge_hits(hits, query.limit) if hits else no_hits()
 
+    def codes(self, keys: ChunkKeys) -> list[NDArray[np.uint8] | None]:
+        """Returns the token codes of each chunk; None for one without, or not held."""
+        found: list[NDArray[np.uint8] | None] = [None] * len(keys.rows)
+        for block in self._blocks:
+            asked, positions = held(keys, block.rows, block.ids, block.alive)
+            for key, position in zip(asked.tolist(), positions.tolist(), strict=True):
+                found[key] = block.codes[position]
+        return found
+
     def close(self) -> None:
         """Does nothing; there are no files."""
 
@@ -82,6 +92,7 @@ class _Block:
     documents: tuple[Metadata, ...]
     document_of: NDArray[np.int64]  # [n], positions in `documents`
     columns: Columns
+    codes: tuple[NDArray[np.uint8] | None, ...]  # [n], each [tokens * code_bytes]; joining blocks does not copy them
     alive: NDArray[np.bool_]  # [n]
 
     def search(self, query: SearchQuery, filter: Filter | None) -> ShardHits:
@@ -120,6 +131,7 @@ def _build_block(chunks: Sequence[StoredChunk], fields: Mapping[str, FieldType],
         documents=tuple(documents),
         document_of=np.array([position[chunk.document_row] for chunk in chunks], dtype=np.int64),
         columns=Columns(documents, fields),
+        codes=tuple(chunk.codes for chunk in chunks),
         alive=np.ones(len(chunks), dtype=np.bool_),
     )
 
@@ -142,5 +154,6 @@ def _join_blocks(older: _Block, newer: _Block, fields: Mapping[str, FieldType], 
         documents=documents,
         document_of=document_of.astype(np.int64),
         columns=Columns(documents, fields),
+        codes=tuple(compress(older.codes + newer.codes, np.concatenate(kept).tolist())),
         alive=np.ones(int(older.alive.sum() + newer.alive.sum()), dtype=np.bool_),
     )

@@ -18,7 +18,7 @@ from indexers.errors import IndexCorrupt
 from indexers.options import ShardKind
 from indexers.types import CollectionDefinition, FieldType
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 MANIFEST = "manifest.json"
 STATISTICS = "bm25.npz"
@@ -37,6 +37,7 @@ class Manifest:
     chunk_count: int
     dim: int
     dense_revision: str
+    code_bytes: int
     fields: Mapping[str, str]
     file_bytes: Mapping[str, int]
     statistics_crc32: int
@@ -121,6 +122,7 @@ def fits(manifest: Manifest, definition: CollectionDefinition, kind: ShardKind) 
         manifest.kind == kind.value
         and manifest.dim == definition.dim
         and manifest.dense_revision == definition.dense_revision
+        and manifest.code_bytes == definition.code_bytes
         and manifest.fields == field_names(definition.fields)
     )
 

@@ -13,9 +13,9 @@ from encoders.types import SparseVector
 from indexers.edge import EdgeStore
 from indexers.filters import Filter
 from indexers.generation import EDGE
-from indexers.generation_write import DENSE, ENDS, IDS, ROWS, TERMS, WEIGHTS
+from indexers.generation_write import CODE_ENDS, CODES, DENSE, ENDS, IDS, ROWS, TERMS, WEIGHTS
 from indexers.scoring import dense_scores, sparse_scores
-from indexers.shard import ShardHits
+from indexers.shard import ChunkKeys, ShardHits, held
 from indexers.types import CollectionDefinition, SearchQuery
 
 
@@ -29,6 +29,8 @@ class GenerationArrays:
     ends: NDArray[np.int64]  # [n], where a chunk's terms end
     terms: NDArray[np.uint32]  # [entries]
     weights: NDArray[np.float32]  # [entries]
+    code_ends: NDArray[np.int64]  # [n], where the bytes of a chunk's token codes end
+    codes: NDArray[np.uint8]  # [bytes]
 
     def sparse_scores(self, positions: NDArray[np.int64], query: SparseVector) -> NDArray[np.float32]:
         """Returns the BM25 scores float32 [positions]."""
@@ -66,6 +68,17 @@ class GenerationShard:
             if not short or asked >= len(self._dead):
                 return self._scored(query, found[0][0][: query.limit], found[1][0][: query.limit])
             asked = min(asked * 2, len(self._dead))
+
+    def codes(self, keys: ChunkKeys) -> list[NDArray[np.uint8] | None]:
+        """Returns the token codes of each chunk; None for one without, or not held. Reads nothing of the file yet."""
+        arrays = self._arrays
+        found: list[NDArray[np.uint8] | None] = [None] * len(keys.rows)
+        asked, positions = held(keys, arrays.rows, arrays.ids, ~self._dead)
+        ends = arrays.code_ends[positions]
+        begins = np.where(positions > 0, arrays.code_ends[positions - 1], 0)
+        for key, begin, end in zip(asked.tolist(), begins.tolist(), ends.tolist(), strict=True):
+            found[key] = arrays.codes[begin:end] if end > begin else None
+        return found
 
     def without(self, rows: NDArray[np.int64]) -> GenerationShard:
         """Returns the shard without these rows; shares its files."""
@@ -110,6 +123,8 @@ def open_generation_shard(folder: Path, definition: CollectionDefinition, search
         ends=_mapped(folder / ENDS, "<i8"),
         terms=_mapped(folder / TERMS, "<u4"),
         weights=_mapped(folder / WEIGHTS, "<f4"),
+        code_ends=_mapped(folder / CODE_ENDS, "<i8"),
+        codes=_mapped(folder / CODES, "u1"),
     )
     store = EdgeStore(folder / EDGE, definition.dim, definition.fields, search_ef)
     return GenerationShard(store, arrays, np.zeros(len(arrays.rows), dtype=np.bool_))

@@ -28,6 +28,8 @@ DENSE = "dense.f32"
 ENDS = "sparse_ends.i64"
 TERMS = "sparse_terms.u32"
 WEIGHTS = "sparse_weights.f32"
+CODE_ENDS = "code_ends.i64"
+CODES = "codes.u8"
 
 
 def write_arrays_and_graph(
@@ -63,7 +65,8 @@ class _Arrays:
 
         self._rows, self._ids, self._dense = opened(ROWS), opened(IDS), opened(DENSE)
         self._ends, self._terms, self._weights = opened(ENDS), opened(TERMS), opened(WEIGHTS)
-        self._end = 0
+        self._code_ends, self._codes = opened(CODE_ENDS), opened(CODES)
+        self._end = self._code_end = 0
 
     def append(self, chunk: StoredChunk, terms: NDArray[np.uint32], weights: NDArray[np.float32]) -> None:
         self._end += len(terms)
@@ -73,3 +76,6 @@ class _Arrays:
         self._ends.write(np.int64(self._end).astype("<i8").tobytes())
         self._terms.write(terms.astype("<u4", copy=False).tobytes())
         self._weights.write(weights.astype("<f4", copy=False).tobytes())
+        if chunk.codes is not None:
+            self._code_end += self._codes.write(chunk.codes.tobytes())
+        self._code_ends.write(np.int64(self._code_end).astype("<i8").tobytes())

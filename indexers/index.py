@@ -1,8 +1,8 @@
 """The Index protocol: a collection as the request path and the indexer see it.
 
 One suite of contract tests runs against every implementation (embedded Qdrant Edge, Qdrant over gRPC, exact NumPy).
-It is async because one of them is across a network; the embedded ones never suspend in `search` and `fetch`, so the two
-together see one state.
+It is async because one of them is across a network; the embedded ones never suspend in `search` and `fetch`, nor in
+`late_scores` for as many passages as a request reranks, so these together see one state.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ class Index(Protocol):
     async def late_scores(self, query: NDArray[np.float32], passages: Sequence[Passage]) -> NDArray[np.float32]:
         """Returns the late-interaction score of each fetched passage, float32 [n], from its stored token codes.
 
-        `query` is `EncodedQuery.tokens`, [tokens, codec.dim]. NaN for a passage that has no codes here: the collection
-        stores none, or it is gone.
+        `query` is `EncodedQuery.tokens`, [tokens, codec.dim]; without rows it scores 0 everywhere. NaN for a passage
+        that has no codes here: the collection stores none, none of its tokens says anything, or it is gone.
 
         Raises:
+            InvalidVector: the query has another dimension or a non-finite value.
             IndexUnavailable: the store cannot be reached or is broken.
         """
         ...
@@ -126,8 +127,13 @@ class Index(Protocol):
 class Catalog(Protocol):
     """All collections; every method takes the tenant, inside the key or by itself."""
 
-    async def create(self, key: CollectionKey, fields: dict[str, FieldType], description: str) -> Index:
-        """Raises: CollectionExists, InvalidName, TooManyCollections."""
+    async def create(
+        self, key: CollectionKey, fields: dict[str, FieldType], description: str, *, token_vectors: bool = True
+    ) -> Index:
+        """Makes an empty collection; with `token_vectors` it stores token codes when the model has a codec.
+
+        Raises: CollectionExists, InvalidName, TooManyCollections.
+        """
         ...
 
     async def open(self, key: CollectionKey) -> Index:

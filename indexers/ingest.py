@@ -14,11 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from encoders.errors import SchedulerFull
-from encoders.types import AsyncDenseEncoder, Outcome, TextKind, WorkClass
+from encoders.types import AsyncDenseEncoder, EncodedPassage, Outcome, WorkClass
 from indexers.chunking import Chunker
 from indexers.documents import check_document, check_documents, document_fingerprint
 from indexers.errors import InvalidInput
@@ -104,7 +101,8 @@ class Indexer:
         return [self._fingerprinted(document) for document in check_documents(documents, self._index.definition.fields)]
 
     def _fingerprinted(self, document: Document, warnings: tuple[str, ...] = ()) -> CheckedDocument:
-        fingerprint = document_fingerprint(document, self._chunker.fingerprint, self._encoder.revision)
+        shaping = (self._chunker.fingerprint, self._encoder.revision, self._index.definition.code_bytes)
+        fingerprint = document_fingerprint(document, *shaping)
         return CheckedDocument(document, fingerprint, warnings)
 
     def _next_batch(
@@ -152,20 +150,21 @@ class Indexer:
     async def _encode(self, changed: list[CheckedDocument], work_class: WorkClass) -> list[Encoded]:
         prepared = await self._in_thread(self._prepare, changed)
         texts = [text for document in prepared for text in document.texts]
-        outcomes: list[Outcome[NDArray[np.float32]]] = []
+        outcomes: list[Outcome[EncodedPassage]] = []
         for start in range(0, len(texts), _ENCODE_TEXTS):
             outcomes += await self._encode_texts(texts[start : start + _ENCODE_TEXTS], work_class)
-        return await self._in_thread(_assemble_all, prepared, outcomes)
+        keeps_codes = self._index.definition.code_bytes > 0
+        return await self._in_thread(_assemble_all, prepared, outcomes, keeps_codes)
 
     def _prepare(self, changed: list[CheckedDocument]) -> list[PreparedDocument]:
         return [prepare(checked, self._chunker) for checked in changed]
 
-    async def _encode_texts(self, texts: list[str], work_class: WorkClass) -> list[Outcome[NDArray[np.float32]]]:
+    async def _encode_texts(self, texts: list[str], work_class: WorkClass) -> list[Outcome[EncodedPassage]]:
         """Encodes; bulk work waits while the encoder is full, work that somebody waits for is refused at once."""
         give_up = time.monotonic() + _PATIENCE_S
         while True:
             try:
-                return await self._encoder.encode(texts, TextKind.PASSAGE, work_class, None)
+                return await self._encoder.encode_passages(texts, work_class, None)
             except SchedulerFull as full:
                 if work_class is WorkClass.ONLINE or time.monotonic() > give_up:
                     raise
@@ -184,12 +183,14 @@ class Indexer:
             await self._index.upsert(documents)
 
 
-def _assemble_all(prepared: list[PreparedDocument], outcomes: list[Outcome[NDArray[np.float32]]]) -> list[Encoded]:
+def _assemble_all(
+    prepared: list[PreparedDocument], outcomes: list[Outcome[EncodedPassage]], keeps_codes: bool
+) -> list[Encoded]:
     position = 0
     encoded: list[Encoded] = []
     for document in prepared:
         after = position + len(document.texts)
-        encoded.append(assemble(document, outcomes[position:after]))
+        encoded.append(assemble(document, outcomes[position:after], keeps_codes=keeps_codes))
         position = after
     return encoded
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from encoders.types import TokenCodec
 
 
 class ShardKind(enum.Enum):
@@ -15,11 +17,16 @@ class ShardKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class DenseModel:
-    """Identifies the model whose vectors a collection holds; all three must agree."""
+    """The model whose vectors a collection holds: its id, revision and dimension must agree.
+
+    The codec reads and writes token vectors, None for a model without them. A revision names one codec, so it is not
+    compared.
+    """
 
     model_id: str
     revision: str
     dim: int
+    codec: TokenCodec | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

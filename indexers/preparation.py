@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from encoders.terms import count_terms
-from encoders.types import Outcome
+from encoders.types import EncodedPassage, Outcome
 from indexers.chunking import Chunker
 from indexers.reports import DocumentOutcome, DocumentStatus
 from indexers.types import Chunk, Document, EncodedChunk, EncodedDocument
@@ -50,8 +47,11 @@ def prepare(checked: CheckedDocument, chunker: Chunker) -> PreparedDocument:
     return PreparedDocument(warned, chunks, texts)
 
 
-def assemble(prepared: PreparedDocument, outcomes: Sequence[Outcome[NDArray[np.float32]]]) -> Encoded:
-    """Joins chunks, vectors and terms; one chunk without a vector fails the document as a whole, and it alone."""
+def assemble(prepared: PreparedDocument, outcomes: Sequence[Outcome[EncodedPassage]], *, keeps_codes: bool) -> Encoded:
+    """Joins chunks, vectors, terms, and token codes where the collection keeps them.
+
+    One chunk without a vector fails the document as a whole, and it alone.
+    """
     document = prepared.checked.document
     tokens = sum(outcome.token_count for outcome in outcomes)
     chunks: list[EncodedChunk] = []
@@ -60,7 +60,8 @@ def assemble(prepared: PreparedDocument, outcomes: Sequence[Outcome[NDArray[np.f
             reason = f"chunk {chunk.ordinal} (characters {chunk.start} to {chunk.end}): {outcome.error}"
             failed = DocumentOutcome(document.document_id, DocumentStatus.FAILED, token_count=tokens, reason=reason)
             return Encoded(None, failed)
-        chunks.append(EncodedChunk(chunk, outcome.value, count_terms(text)))
+        codes = outcome.value.codes if keeps_codes else None
+        chunks.append(EncodedChunk(chunk, outcome.value.vector, count_terms(text), codes))
     written = DocumentOutcome(
         document.document_id,
         DocumentStatus.WRITTEN,

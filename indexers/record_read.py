@@ -42,6 +42,7 @@ class StoredChunk:
     metadata: Metadata  # the same object for all chunks of one document
     dense: NDArray[np.float32]  # [dim]
     terms: TermCounts
+    codes: NDArray[np.uint8] | None  # [tokens * code_bytes]; None without any
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ SELECT write_sequence, document_count, chunk_count, (SELECT coalesce(max(chunk_r
 """
 _PASSAGES = """
 SELECT chunk_id, document_id, title, heading_path, text, start, end, ordinal, page, metadata, source_uri,
-    token_count, header, header_token_count
+    token_count, header, header_token_count, chunk_row
 FROM chunks JOIN documents USING (document_row)
 WHERE chunk_id IN ({places}) AND added_sequence <= ? AND ifnull(removed_sequence, ? + 1) > ?
 """
@@ -159,8 +160,9 @@ SELECT metadata, chunk_count FROM documents
 WHERE added_sequence <= :sequence AND ifnull(removed_sequence, :sequence + 1) > :sequence
 """
 _CHUNKS = """
-SELECT chunk_row, chunk_id, document_row, metadata, dense, terms
+SELECT chunk_row, chunk_id, document_row, metadata, dense, terms, codes
 FROM chunks CROSS JOIN documents USING (document_row) CROSS JOIN vectors USING (chunk_row)
+LEFT JOIN token_codes USING (chunk_row)
 WHERE chunk_row > :last AND added_sequence <= :sequence AND ifnull(removed_sequence, :sequence + 1) > :sequence
 ORDER BY chunk_row LIMIT :batch
 """
@@ -177,7 +179,7 @@ WHERE added_sequence <= :after AND removed_sequence > :after AND removed_sequenc
 
 def _passage(row: _Row) -> Passage:
     chunk_id, document_id, title, heading_path, text, start, end, ordinal, page, metadata, source_uri, *counted = row
-    token_count, header, header_token_count = counted
+    token_count, header, header_token_count, chunk_row = counted
     return Passage(
         chunk_id=str(UUID(bytes=chunk_id)),
         document_id=document_id,
@@ -193,6 +195,7 @@ def _passage(row: _Row) -> Passage:
         token_count=token_count,
         header=header,
         header_token_count=header_token_count,
+        row=chunk_row,
     )
 
 
@@ -218,9 +221,11 @@ def _summary(row: _Row) -> DocumentSummary:
 def _stored_chunks(rows: list[_Row]) -> list[StoredChunk]:
     metadata: dict[int, Metadata] = {}
     stored = []
-    for row, chunk_id, document_row, text, dense, terms in rows:
+    for row, chunk_id, document_row, text, dense, terms, blob in rows:
         if document_row not in metadata:
             metadata[document_row] = metadata_from_json(text)
         vector = np.frombuffer(dense, dtype="<f4")
-        stored.append(StoredChunk(row, chunk_id, document_row, metadata[document_row], vector, unpack_terms(terms)))
+        codes = None if blob is None else np.frombuffer(blob, dtype=np.uint8)
+        shared = metadata[document_row]
+        stored.append(StoredChunk(row, chunk_id, document_row, shared, vector, unpack_terms(terms), codes))
     return stored

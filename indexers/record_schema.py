@@ -2,8 +2,8 @@
 
 A row of `documents` is one version of a document: it lives from `added_sequence` until `removed_sequence`. Removed
 versions stay until a generation without them is published, so a generation can be built from one consistent state while
-writes go on. Chunks share the life of their document's row, and a later write's chunks always have higher rows. Texts
-and vectors have tables of their own, so that reading metadata or a passage does not page over them.
+writes go on. Chunks share the life of their document's row, and a later write's chunks always have higher rows. Texts,
+vectors and token codes have tables of their own, so that reading metadata or a passage does not page over them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from indexers.errors import IndexCorrupt
 from indexers.types import CollectionDefinition, CollectionKey, FieldType
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 _TABLES = """
 CREATE TABLE collection (
@@ -69,6 +69,10 @@ CREATE TABLE vectors (
     chunk_row INTEGER PRIMARY KEY,
     dense BLOB NOT NULL,
     terms BLOB NOT NULL
+);
+CREATE TABLE token_codes (
+    chunk_row INTEGER PRIMARY KEY,
+    codes BLOB NOT NULL
 );
 """
 
@@ -135,6 +139,7 @@ def definition_to_json(definition: CollectionDefinition) -> str:
             "dense_revision": definition.dense_revision,
             "dim": definition.dim,
             "created_at": definition.created_at.isoformat(),
+            "code_bytes": definition.code_bytes,
         }
     )
 
@@ -150,6 +155,7 @@ def definition_from_json(text: str) -> CollectionDefinition:
         dense_revision=stored["dense_revision"],
         dim=stored["dim"],
         created_at=datetime.fromisoformat(stored["created_at"]),
+        code_bytes=stored.get("code_bytes", 0),  # a server may hold definitions from before there were codes
     )
 
 

@@ -87,12 +87,8 @@ class RecordWriter:
             rows = self._connection.execute(
                 "SELECT document_row FROM documents WHERE removed_sequence <= ? LIMIT ?", (sequence, document_limit)
             ).fetchall()
-            self._connection.executemany(
-                "DELETE FROM vectors WHERE chunk_row IN (SELECT chunk_row FROM chunks WHERE document_row = ?)", rows
-            )
-            self._connection.executemany("DELETE FROM chunks WHERE document_row = ?", rows)
-            self._connection.executemany("DELETE FROM texts WHERE document_row = ?", rows)
-            self._connection.executemany("DELETE FROM documents WHERE document_row = ?", rows)
+            for forget in _FORGET:
+                self._connection.executemany(forget, rows)
             return len(rows)
 
     def close(self) -> None:
@@ -170,6 +166,14 @@ class RecordWriter:
 
 _NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
+_FORGET = (
+    "DELETE FROM token_codes WHERE chunk_row IN (SELECT chunk_row FROM chunks WHERE document_row = ?)",
+    "DELETE FROM vectors WHERE chunk_row IN (SELECT chunk_row FROM chunks WHERE document_row = ?)",
+    "DELETE FROM chunks WHERE document_row = ?",
+    "DELETE FROM texts WHERE document_row = ?",
+    "DELETE FROM documents WHERE document_row = ?",
+)
+
 
 def _insert_chunks(connection: sqlite3.Connection, encoded: EncodedDocument, document_row: int | None) -> list[int]:
     rows = []
@@ -196,5 +200,7 @@ def _insert_chunks(connection: sqlite3.Connection, encoded: EncodedDocument, doc
         connection.execute(
             "INSERT INTO vectors VALUES (?, ?, ?)", (row, one.dense.astype("<f4").tobytes(), pack_terms(one.terms))
         )
+        if one.codes is not None and len(one.codes):
+            connection.execute("INSERT INTO token_codes VALUES (?, ?)", (row, one.codes.tobytes()))
         rows.append(row or 0)
     return rows

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from encoders.bm25 import Bm25Statistics
 from indexers.exact import ExactShard
 from indexers.filters import Filter
 from indexers.record_read import StoredChunk
 from indexers.record_write import Written
-from indexers.shard import Shard, ShardHits, merge_hits
+from indexers.shard import ChunkKeys, Shard, ShardHits, merge_hits
 from indexers.types import CollectionDefinition, Counts, EncodedDocument, Epoch, SearchQuery
 
 NO_STATISTICS = Bm25Statistics(0, 0.0, np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.uint32))
@@ -40,6 +41,13 @@ class ServingState:
         """Searches the generation and the delta as one."""
         shards: list[Shard] = [self.delta] if self.generation is None else [self.generation, self.delta]
         return merge_hits([shard.search(query, filter) for shard in shards], query.limit)
+
+    def codes(self, keys: ChunkKeys) -> list[NDArray[np.uint8] | None]:
+        """Returns the token codes of each chunk, uint8 [tokens * code_bytes]; None where there are none."""
+        late = self.delta.codes(keys)
+        if self.generation is None:
+            return late
+        return [a if a is not None else b for a, b in zip(self.generation.codes(keys), late, strict=True)]
 
     @property
     def changed_chunks(self) -> int:
@@ -77,6 +85,7 @@ def _stored(written: Written, documents: Sequence[EncodedDocument]) -> list[Stor
             metadata=document.document.metadata,
             dense=encoded.dense,
             terms=encoded.terms,
+            codes=None if encoded.codes is None or not len(encoded.codes) else encoded.codes.ravel(),
         )
         for position, document in enumerate(documents)
         for encoded in document.chunks

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from indexers.filters import Filter
 from indexers.scoring import best
-from indexers.types import Candidates, SearchQuery
+from indexers.types import Candidates, Passage, SearchQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,14 @@ class ShardHits:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkKeys:
+    """Names chunks, live or not; the ids guard against rows of another collection."""
+
+    rows: NDArray[np.int64]  # [n], of the record
+    ids: NDArray[np.uint8]  # [n, 16], the chunk ids' bytes
+
+
 class Shard(Protocol):
     """A searchable set of chunks."""
 
@@ -53,6 +61,10 @@ class Shard(Protocol):
         """Finds the best `query.limit` chunks of each branch; the filter holds for every branch."""
         ...
 
+    def codes(self, keys: ChunkKeys) -> list[NDArray[np.uint8] | None]:
+        """Returns the token codes of each chunk, uint8 [tokens * code_bytes]; None for one without, or not held."""
+        ...
+
     def without(self, rows: NDArray[np.int64]) -> Shard:
         """Returns the shard without these rows; rows that it does not hold are passed over."""
         ...
@@ -60,6 +72,24 @@ class Shard(Protocol):
     def close(self) -> None:
         """Lets go of files; no shard that shares them may be used afterwards."""
         ...
+
+
+def keys_of(passages: Sequence[Passage]) -> ChunkKeys:
+    """Returns the keys of fetched passages."""
+    digits = "".join([passage.chunk_id for passage in passages]).replace("-", "")
+    ids = np.frombuffer(bytes.fromhex(digits), dtype=np.uint8).reshape(-1, 16)
+    return ChunkKeys(np.array([passage.row for passage in passages], dtype=np.int64), ids)
+
+
+def held(
+    keys: ChunkKeys, rows: NDArray[np.int64], ids: NDArray[np.uint8], alive: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns which of the keys are among the increasing rows and alive, and at which positions there."""
+    positions = np.minimum(np.searchsorted(rows, keys.rows), len(rows) - 1)
+    same = (rows[positions] == keys.rows) & alive[positions]
+    same &= (ids[positions] == keys.ids).all(axis=1)
+    asked = np.flatnonzero(same)
+    return asked, positions[asked]
 
 
 def merge_hits(parts: Sequence[ShardHits], limit: int) -> ShardHits:

@@ -113,7 +113,7 @@ class Writing:
 
     def _replace(self, documents: Sequence[EncodedDocument]) -> tuple[ServingState, None]:
         definition = self._state.definition
-        check_documents(documents, definition.dim)
+        check_documents(documents, definition.dim, definition.code_bytes)
         coerced = [coerce_document(document, definition.fields) for document in documents]
         return self._state.after(self._writer.replace(coerced), coerced), None
 

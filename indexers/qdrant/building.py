@@ -108,7 +108,7 @@ class QdrantBuilding:
         if fields != self._view.state.definition.fields:
             await self._coerce_documents(fields)
         statistics = await measure(store, names)
-        target = await create_generation(store, names, number, definition.dim, fields)
+        target = await create_generation(store, names, number, self._view.space, fields)
         await copy_chunks(store, names, target, statistics, fields)
         async with self._writing.lock:
             await rewrite_documents(store, names, fields, sorted(self._writing.touched))

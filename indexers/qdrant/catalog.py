@@ -41,9 +41,11 @@ class QdrantCatalog:
         self._lock = asyncio.Lock()
         self._listed = False
 
-    async def create(self, key: CollectionKey, fields: dict[str, FieldType], description: str) -> Index:
+    async def create(
+        self, key: CollectionKey, fields: dict[str, FieldType], description: str, *, token_vectors: bool = True
+    ) -> Index:
         """Makes an empty collection for the vectors of the configured model."""
-        definition = new_definition(key, fields, description, self._model)
+        definition = new_definition(key, fields, description, self._model, token_vectors=token_vectors)
         names = self._names(key)
         async with self._lock:
             if await self._find(key) is not None:
@@ -53,10 +55,10 @@ class QdrantCatalog:
             await self._remove(names)  # what a crash may have left
             indexes = {"document_id": models.PayloadSchemaType.KEYWORD} | field_indexes(definition.fields)
             await self._store.create(names.documents, None, indexes)
-            chunks = await create_generation(self._store, names, 0, definition.dim, definition.fields)
-            await self._store.point_alias(names.chunks, chunks)
             state = CollectionState(definition, 0, 0)
-            view = CollectionView(self._store, names, state)
+            view = CollectionView(self._store, names, state, self._model.codec)
+            chunks = await create_generation(self._store, names, 0, view.space, definition.fields)
+            await self._store.point_alias(names.chunks, chunks)
             await view.advance(state)
         return await self.open(key)
 
@@ -109,7 +111,8 @@ class QdrantCatalog:
             if state is None:
                 raise CollectionNotFound(key.collection)
             check_model(state.definition, self._model)
-            view = CollectionView(self._store, self._names(key), await self._behind_alias(state))
+            serving = await self._behind_alias(state)
+            view = CollectionView(self._store, self._names(key), serving, self._model.codec)
             await view.load_statistics()
             self._opened[key] = QdrantIndex(self._store, view, self._options)
             return self._opened[key]

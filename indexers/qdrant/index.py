@@ -11,16 +11,21 @@ import asyncio
 import heapq
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+from qdrant_client import models
+
 from encoders.bm25 import Bm25Statistics
-from indexers.checks import MAX_PAGE_SIZE, check_documents, check_query
+from indexers.checks import MAX_PAGE_SIZE, check_documents, check_query, check_token_query
 from indexers.filters import Filter
+from indexers.late import no_scores
 from indexers.page_token import read_page_token, write_page_token
 from indexers.qdrant.building import QdrantBuilding
 from indexers.qdrant.conditions import of_tenant, within
 from indexers.qdrant.documents import document_ids
 from indexers.qdrant.options import QdrantOptions
 from indexers.qdrant.points import PASSAGE, SUMMARY, document_of, passage_of, point_id, summary_of
-from indexers.qdrant.searching import candidates_of, search_requests
+from indexers.qdrant.searching import candidates_of, search_requests, token_request, token_scores
 from indexers.qdrant.store import QdrantStore
 from indexers.qdrant.view import CollectionView
 from indexers.qdrant.writing import QdrantWriting
@@ -82,10 +87,23 @@ class QdrantIndex:
         records = {str(one.id): one for one in found if (one.payload or {})["tenant"] == self._tenant}
         return [passage_of(records[one]) for one in chunk_ids if one in records]
 
+    async def late_scores(self, query: NDArray[np.float32], passages: Sequence[Passage]) -> NDArray[np.float32]:
+        """Scores the passages by their stored token vectors, in one call restricted to their ids."""
+        codec = self._view.codec
+        if not len(query) or not passages:
+            return np.zeros(len(passages), dtype=np.float32)
+        if codec is None:
+            return no_scores(len(passages))
+        check_token_query(query, codec.dim)
+        ids = [passage.chunk_id for passage in passages]
+        theirs = of_tenant(self._tenant, models.HasIdCondition(has_id=list(ids)))
+        [found] = await self._store.search(self._names.chunks, [token_request(query, theirs, len(ids))])
+        return token_scores(ids, found)
+
     async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:
         """Replaces documents; when it returns, every search finds them."""
         definition = self.definition
-        check_documents(documents, definition.dim)
+        check_documents(documents, definition.dim, definition.code_bytes)
         coerced = [coerce_document(one, definition.fields) for one in documents]
         if coerced:
             await self._writing.replace(coerced)

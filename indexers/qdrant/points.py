@@ -18,7 +18,7 @@ import numpy as np
 from qdrant_client import models
 
 from encoders.bm25 import Bm25Statistics, document_vector
-from encoders.types import SparseVector, TermCounts
+from encoders.types import SparseVector, TermCounts, TokenCodec
 from indexers.payload import payload_of
 from indexers.qdrant.conditions import FIELDS
 from indexers.record_schema import definition_from_json, definition_to_json
@@ -36,6 +36,7 @@ from indexers.types import (
     TextFormat,
 )
 
+_TOKENS = "tokens"
 _NAMESPACE = UUID("6f1d3c2a-58c1-4b1e-9a53-0d5f6d3b8e11")
 
 PASSAGE = (
@@ -60,9 +61,13 @@ def point_id(*parts: str) -> str:
 
 
 def chunk_point(
-    document: EncodedDocument, encoded: EncodedChunk, state: CollectionState, statistics: Bm25Statistics
+    document: EncodedDocument,
+    encoded: EncodedChunk,
+    state: CollectionState,
+    statistics: Bm25Statistics,
+    codec: TokenCodec | None,
 ) -> models.PointStruct:
-    """Lays down a chunk; `version` is the write that brought it."""
+    """Lays down a chunk, its token vectors decoded; `version` is the write that brought it."""
     chunk, whole = encoded.chunk, document.document
     payload = {
         "tenant": state.definition.key.tenant,
@@ -84,16 +89,23 @@ def chunk_point(
         FIELDS: payload_of(whole.metadata, state.definition.fields),
     }
     vectors = _vectors(encoded.dense.tolist(), encoded.terms, statistics)
+    if codec is not None and encoded.codes is not None and len(encoded.codes):
+        vectors[_TOKENS] = codec.decode(encoded.codes).tolist()
     return models.PointStruct(id=chunk.chunk_id, vector=vectors, payload=payload)
+
+
+def token_count(point: models.PointStruct) -> int:
+    """Counts a chunk's token vectors."""
+    return len(point.vector.get(_TOKENS, ())) if isinstance(point.vector, dict) else 0  # type: ignore[arg-type]
 
 
 def reweighed(record: models.Record, statistics: Bm25Statistics, fields: Mapping[str, FieldType]) -> models.PointStruct:
     """Lays a stored chunk down again, weighed by other statistics, its metadata under other fields."""
     payload = with_fields(dict(record.payload or {}), fields)
     stored: Any = record.vector
-    return models.PointStruct(
-        id=record.id, vector=_vectors(stored["dense"], stored_terms(record), statistics), payload=payload
-    )
+    vectors = _vectors(stored["dense"], stored_terms(record), statistics)
+    vectors |= {_TOKENS: stored[_TOKENS]} if _TOKENS in stored else {}
+    return models.PointStruct(id=record.id, vector=vectors, payload=payload)
 
 
 def with_fields(payload: dict[str, Any], fields: Mapping[str, FieldType]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from qdrant_client import models
 
 from indexers.qdrant.points import sparse_model
@@ -59,6 +60,19 @@ def candidates_of(query: SearchQuery, found: list[list[models.ScoredPoint]]) -> 
         dense_ranks=_ranks(ids, dense_hits),
         sparse_ranks=_ranks(ids, sparse_hits),
     )
+
+
+def token_request(query: NDArray[np.float32], condition: models.Filter, limit: int) -> models.QueryRequest:
+    """Returns the late interaction of a query's token vectors with all points that pass."""
+    params = models.SearchParams(exact=True)
+    return models.QueryRequest(
+        query=query.tolist(), using="tokens", filter=condition, params=params, limit=limit, with_payload=False
+    )
+
+
+def token_scores(ids: list[str], found: list[models.ScoredPoint]) -> NDArray[np.float32]:
+    """Reads the reply to `token_request`; NaN for a point that is gone or has no token vectors."""
+    return _scores(ids, {str(hit.id): hit.score for hit in found}, float("nan"))
 
 
 def _newest(hits: list[models.ScoredPoint]) -> list[models.ScoredPoint]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from encoders.bm25 import Bm25Statistics
+from encoders.types import TokenCodec
 from indexers.errors import CollectionNotFound
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.points import CollectionState, point_id, state_of, state_point, statistics_id, statistics_of
-from indexers.qdrant.store import QdrantStore
+from indexers.qdrant.store import QdrantStore, VectorSpace
 from indexers.serving import NO_STATISTICS
 
 
 class CollectionView:
     """The newest state of a collection that this process has written or seen."""
 
-    def __init__(self, store: QdrantStore, names: PhysicalNames, state: CollectionState) -> None:
+    def __init__(
+        self, store: QdrantStore, names: PhysicalNames, state: CollectionState, codec: TokenCodec | None
+    ) -> None:
         self._store = store
         self.names = names
         self._state = state
+        self._codec = codec
         self._statistics = NO_STATISTICS
         self._closed = False
 
@@ -30,6 +34,16 @@ class CollectionView:
         if self._closed:
             raise CollectionNotFound(self.names.key.collection)
         return self._state
+
+    @property
+    def codec(self) -> TokenCodec | None:
+        """The codec of the collection's token vectors; None when it stores none."""
+        return self._codec if self.state.definition.code_bytes else None
+
+    @property
+    def space(self) -> VectorSpace:
+        """What vectors a generation of the collection holds."""
+        return VectorSpace(self.state.definition.dim, 0 if self.codec is None else self.codec.dim)
 
     @property
     def statistics(self) -> Bm25Statistics:

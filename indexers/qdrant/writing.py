@@ -15,7 +15,7 @@ from qdrant_client import models
 from indexers.owned import OwnedTasks
 from indexers.qdrant.conditions import any_keyword, of_tenant
 from indexers.qdrant.generations import write_points
-from indexers.qdrant.points import chunk_point, document_point, point_id
+from indexers.qdrant.points import CollectionState, chunk_point, document_point, point_id
 from indexers.qdrant.store import QdrantStore
 from indexers.qdrant.view import CollectionView
 from indexers.types import EncodedDocument
@@ -49,10 +49,9 @@ class QdrantWriting:
         names = self._view.names
         async with self.lock:
             state = replace(self._view.state, write_sequence=self._view.state.write_sequence + 1)
-            statistics = self._view.statistics
             ids = [one.document.document_id for one in documents]
             self.touched.update(ids)
-            chunks = [chunk_point(one, chunk, state, statistics) for one in documents for chunk in one.chunks]
+            chunks = await asyncio.to_thread(self._chunk_points, documents, state)
             await write_points(self._store, names.chunks, chunks)
             for part in _parts(ids):
                 await self._store.delete(names.chunks, self._older_than(state.write_sequence, part))
@@ -77,6 +76,10 @@ class QdrantWriting:
             if there:
                 await self._view.advance(state)
             return len(there)
+
+    def _chunk_points(self, documents: Sequence[EncodedDocument], state: CollectionState) -> list[models.PointStruct]:
+        statistics, codec = self._view.statistics, self._view.codec
+        return [chunk_point(one, chunk, state, statistics, codec) for one in documents for chunk in one.chunks]
 
     def _older_than(self, version: int, document_ids: Sequence[str]) -> models.Filter:
         older = models.FieldCondition(key="version", range=models.Range(lt=version))

@@ -14,10 +14,10 @@ from indexers.index import Catalog, Index
 from indexers.options import DenseModel, IndexOptions, ShardKind
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.options import QdrantOptions
-from tests.fakes.encoded import DIM
+from tests.fakes.encoded import CODEC, DIM
 from tests.fakes.qdrant_servicer import FakeQdrant, serving
 
-MODEL = DenseModel("tests/words", "1", DIM)
+MODEL = DenseModel("tests/words", "1", DIM, CODEC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from encoders.bm25 import query_vector
+from encoders.late.codec import LevelCodec
 from encoders.types import TermCounts
 from indexers.index import Index
 from indexers.types import Chunk, Document, EncodedChunk, EncodedDocument, Metadata, SearchQuery
 
 DIM = 16
+CODEC = LevelCodec(8, 4)
 
 
 def word_vector(text: str, dim: int = DIM) -> NDArray[np.float32]:
@@ -26,6 +28,12 @@ def word_vector(text: str, dim: int = DIM) -> NDArray[np.float32]:
     return unit
 
 
+def token_vectors(text: str, dim: int = CODEC.dim) -> NDArray[np.float32]:
+    """Returns one unit vector a word, float32 [words, dim]."""
+    vectors = [word_vector(word, dim) for word in text.split()]
+    return np.array(vectors, dtype=np.float32).reshape(-1, dim)
+
+
 def term_counts(text: str) -> TermCounts:
     """Returns the text's words as hashed terms."""
     words = text.split()
@@ -34,15 +42,21 @@ def term_counts(text: str) -> TermCounts:
 
 
 def encoded(
-    document_id: str, texts: Sequence[str], metadata: Metadata | None = None, fingerprint: str = "", dim: int = DIM
+    document_id: str,
+    texts: Sequence[str],
+    metadata: Metadata | None = None,
+    fingerprint: str = "",
+    dim: int = DIM,
+    codec: LevelCodec | None = CODEC,
 ) -> EncodedDocument:
-    """Returns a document with one chunk a text, one a line."""
+    """Returns a document with one chunk a text, one a line; one token vector a word when there is a codec."""
     chunks, start = [], 0
     for ordinal, text in enumerate(texts):
         chunk_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{document_id}|{text}|{list(texts[:ordinal]).count(text)}"))
         end, path, count = start + len(text), ("Part", str(ordinal)), len(text.split())
         chunk = Chunk(chunk_id, ordinal, start, end, path, 0, text, count, f"Part > {ordinal}", 3)
-        chunks.append(EncodedChunk(chunk, word_vector(text, dim), term_counts(text)))
+        codes = None if codec is None else codec.encode(token_vectors(text, codec.dim))
+        chunks.append(EncodedChunk(chunk, word_vector(text, dim), term_counts(text), codes))
         start += len(text) + 1
     document = Document(document_id, f"Title of {document_id}", "\n".join(texts), metadata=metadata or {})
     return EncodedDocument(document, fingerprint or f"{zlib.crc32(document.text.encode())}", tuple(chunks))

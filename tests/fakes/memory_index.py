@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+import numpy as np
+from numpy.typing import NDArray
+
 from encoders.bm25 import Bm25Statistics, collect_statistics
 from indexers.filters import Filter
 from indexers.types import (
@@ -28,9 +31,9 @@ _CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 class MemoryIndex:
     """Keeps encoded documents by id, in the order of their first write."""
 
-    def __init__(self, fields: Mapping[str, FieldType] | None = None, dim: int = 8) -> None:
+    def __init__(self, fields: Mapping[str, FieldType] | None = None, dim: int = 8, code_bytes: int = 0) -> None:
         key = CollectionKey("default", "memory")
-        self.definition = CollectionDefinition(key, fields or {}, "", "hash", "r1", dim, _CREATED)
+        self.definition = CollectionDefinition(key, fields or {}, "", "hash", "r1", dim, _CREATED, code_bytes)
         self.documents: dict[str, EncodedDocument] = {}
         self.upserts: list[list[str]] = []
         self.epoch = Epoch(1, 0)
@@ -44,6 +47,9 @@ class MemoryIndex:
 
     async def fetch(self, chunk_ids: Sequence[str]) -> list[Passage]:
         raise NotImplementedError
+
+    async def late_scores(self, query: NDArray[np.float32], passages: Sequence[Passage]) -> NDArray[np.float32]:
+        return np.full(len(passages), np.nan, dtype=np.float32)
 
     async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:
         self.epoch = Epoch(1, self.epoch.write_sequence + 1)

@@ -27,6 +27,11 @@ class StoredPoint:
         vector = self.point.vectors.vectors.vectors["dense"]
         return list(vector.dense.data or vector.data)
 
+    def tokens(self) -> list[list[float]]:
+        """Returns the multivector; empty when the point has none."""
+        vectors = self.point.vectors.vectors.vectors
+        return [list(one.data) for one in vectors["tokens"].multi_dense.vectors] if "tokens" in vectors else []
+
     def sparse(self) -> dict[int, float]:
         """Returns the sparse vector by index."""
         vector = self.point.vectors.vectors.vectors["sparse"]
@@ -39,11 +44,19 @@ class StoredPoint:
 class StoredCollection:
     """A physical collection."""
 
+    vector_names: set[str] = field(default_factory=set)
     indexes: set[str] = field(default_factory=set)
     points: dict[str, StoredPoint] = field(default_factory=dict)
 
     def upsert(self, point: grpc.PointStruct) -> None:
-        """Puts a point in the place of what has its id."""
+        """Puts a point in the place of what has its id.
+
+        Raises:
+            KeyError: the collection has no vector of a name.
+        """
+        for name in point.vectors.vectors.vectors:
+            if name not in self.vector_names:
+                raise KeyError(name)
         self.points[point.id.uuid] = StoredPoint(point, grpc_to_payload(point.payload))
 
     def passing(self, filter: grpc.Filter) -> list[StoredPoint]:
@@ -59,7 +72,10 @@ class StoredCollection:
         nearest = request.query.nearest
         if request.using == "dense":
             query = list(nearest.dense.data)
-            scored = [(one, math.fsum(a * b for a, b in zip(query, one.dense(), strict=True))) for one in eligible]
+            scored = [(one, _dot(query, one.dense())) for one in eligible]
+        elif request.using == "tokens":
+            asked = [list(one.data) for one in nearest.multi_dense.vectors]
+            scored = [(one, _max_similarity(asked, one.tokens())) for one in eligible if one.tokens()]
         else:
             wanted = dict(zip(nearest.sparse.indices, nearest.sparse.values, strict=True))
             scored = [
@@ -68,6 +84,14 @@ class StoredCollection:
                 if wanted.keys() & one.sparse().keys()
             ]
         return sorted(scored, key=lambda pair: -pair[1])[: request.limit]
+
+
+def _max_similarity(asked: list[list[float]], tokens: list[list[float]]) -> float:
+    return math.fsum(max(_dot(one, token) for token in tokens) for one in asked)
+
+
+def _dot(a: list[float], b: list[float]) -> float:
+    return math.fsum(x * y for x, y in zip(a, b, strict=True))
 
 
 def passes(filter: grpc.Filter, point_id: str, payload: dict[str, Any]) -> bool:

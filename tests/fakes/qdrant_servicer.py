@@ -28,6 +28,7 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
         self.fail_next: dict[str, grpcio.StatusCode] = {}
         self.hang: set[str] = set()
         self.cancelled: list[str] = []
+        self.multivectors: set[str] = set()  # names of vectors that were declared as several a point
         self.without_tenant: list[str] = []  # calls whose filter does not begin with a tenant
 
     async def _enter(self, name: str, context: Any) -> None:
@@ -56,7 +57,9 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
         await self._enter("Create", context)
         if request.collection_name in self.collections:
             await context.abort(grpcio.StatusCode.ALREADY_EXISTS, "exists")
-        self.collections[request.collection_name] = StoredCollection()
+        dense, sparse = request.vectors_config.params_map.map, request.sparse_vectors_config.map
+        self.collections[request.collection_name] = StoredCollection({*dense, *sparse})
+        self.multivectors.update({name for name, params in dense.items() if params.HasField("multivector_config")})
         return grpc.CollectionOperationResponse(result=True)
 
     async def CollectionExists(self, request: Any, context: Any) -> Any:
@@ -87,7 +90,10 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
         await self._enter("Upsert", context)
         collection = await self._collection(request.collection_name, context)
         for point in request.points:
-            collection.upsert(point)
+            try:
+                collection.upsert(point)
+            except KeyError as name:
+                await context.abort(grpcio.StatusCode.INVALID_ARGUMENT, f"Not existing vector name error: {name}")
         return _done()
 
     async def Delete(self, request: Any, context: Any) -> Any:
@@ -176,6 +182,9 @@ def _retrieved(found: list[StoredPoint], request: Any) -> list[Any]:
             sparse = stored.sparse()
             vector = grpc.SparseVector(indices=list(sparse), values=list(sparse.values()))
             both = {"dense": dense, "sparse": grpc.VectorOutput(sparse=vector)}
+            if tokens := stored.tokens():
+                rows = grpc.MultiDenseVector(vectors=[grpc.DenseVector(data=row) for row in tokens])
+                both["tokens"] = grpc.VectorOutput(multi_dense=rows)
             point.vectors.CopyFrom(grpc.VectorsOutput(vectors=grpc.NamedVectorsOutput(vectors=both)))
         points.append(point)
     return points
