@@ -1,4 +1,4 @@
-"""A model's measured cost and what follows from it: read when the model is opened, measured later when nothing is known.
+"""A model's measured cost and what follows from it: read when it is opened, measured later when nothing is known.
 
 Until it was measured a model computes one text a run, which is right for every model and never far from the best. So
 measuring keeps no start waiting.
@@ -6,14 +6,15 @@ measuring keeps no start waiting.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
 from encoders.curve import Batching, CostCurve, Sample, measure
 from encoders.measured import Measurements
+from encoders.models import ModelFiles
 from encoders.onnx import is_quantized_dynamically
 from encoders.pieces import PiecePolicy
 from encoders.scheduler import TokenScheduler
@@ -37,25 +38,20 @@ class Calibration:
     """Measures one open model and sets how its pieces are cut."""
 
     def __init__(
-        self, engine: Tunable, sample: Sample, max_tokens: int, scheduler: TokenScheduler, memory: Measurements
+        self, engine: Tunable, sample: Sample, files: ModelFiles, scheduler: TokenScheduler, memory: Measurements
     ) -> None:
+        """Takes over what was measured for this model before."""
         self._engine = engine
         self._sample = sample
-        self._max_tokens = max_tokens
+        self._files = files
         self._scheduler = scheduler
         self._memory = memory
         self.curve: CostCurve | None = None
         """None until it is known."""
+        with suppress(ValidationError):
+            self._adopt(_CURVE.validate_python(memory.get(_WHAT, files.revision)))
 
-    def recall(self, revision: str) -> bool:
-        """Takes over what was measured for this revision before; returns whether there was something."""
-        try:
-            self._adopt(_CURVE.validate_python(self._memory.get(_WHAT, revision)))
-        except ValidationError:
-            return False
-        return True
-
-    def measure(self, revision: str, weights: Path) -> None:
+    def measure(self) -> None:
         """Measures on the calling thread for a second or less, keeps the figures, and sets the policy.
 
         Gives up without a word when the scheduler is stopped meanwhile.
@@ -63,12 +59,12 @@ class Calibration:
         curve = measure(
             self._engine,
             self._sample,
-            self._max_tokens,
-            may_batch=not is_quantized_dynamically(weights),
+            self._files.max_tokens,
+            may_batch=not is_quantized_dynamically(self._files.weights),
             ended=lambda: self._scheduler.ending,
         )
         if curve is not None:
-            self._memory.put(_WHAT, revision, asdict(curve))
+            self._memory.put(_WHAT, self._files.revision, asdict(curve))
             self._adopt(curve)
 
     def _adopt(self, curve: CostCurve) -> None:

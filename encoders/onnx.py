@@ -43,6 +43,8 @@ _FOREIGN: tuple[type[Exception], ...] = (
     ValueError,
 )
 _ERROR_LEVEL = 3
+_DYNAMIC = b"DynamicQuantize"
+_QUANTIZED = (_DYNAMIC, b"MatMulInteger", b"QLinear", b"QAttention", b"QuantizeLinear")
 
 RUNTIME_VERSION: str = ort.__version__
 """Of ONNX Runtime: another one may compute the same model at another speed, and to other last digits."""
@@ -90,13 +92,20 @@ class OnnxSession:
         return result if result.dtype == np.float32 else result.astype(np.float32)
 
 
-def is_quantized_dynamically(path: Path) -> bool:
-    """Tells whether a model takes the range of its numbers from each input, so that a text's result depends on others.
+def is_quantized(path: Path) -> bool:
+    """Tells whether a model file computes with 8-bit numbers."""
+    return _names_operator(path, *_QUANTIZED)
 
-    The name of such an operator stands in the file as it is, before the weights.
-    """
+
+def is_quantized_dynamically(path: Path) -> bool:
+    """Tells whether a model takes the range of its numbers from each input, so that results depend on neighbours."""
+    return _names_operator(path, _DYNAMIC)
+
+
+def _names_operator(path: Path, *names: bytes) -> bool:
+    # The names of operators stand in the file as they are, before the weights.
     with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return content.find(b"DynamicQuantize") >= 0
+        return any(content.find(name) >= 0 for name in names)
 
 
 @contextmanager

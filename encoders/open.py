@@ -8,15 +8,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.dense import OnnxDenseEncoder
+from encoders.calibration import Calibration
+from encoders.curve import sample_of
+from encoders.dense import DenseEngine, OnnxDenseEncoder
 from encoders.late.engines import PassageEngine, QueryEngine
 from encoders.late.tokens import TokenProjection
-from encoders.models import resolve
+from encoders.measured import Measurements
 from encoders.scheduler import TokenScheduler
-from encoders.selfcheck import check_dense
+from encoders.selfcheck import TextCheck
 from encoders.sources import ModelSource
 from encoders.tokenizing import Tokenization
 from encoders.types import EncodedPassage, EncodedQuery, Outcome, TextKind, TokenCodec, TokenizedText, WorkClass
+from encoders.variants import Choice, open_checked
 
 # Tokenizing costs about 0.25 ms for this many code points; longer input leaves the event loop alone.
 _INLINE = 1_000
@@ -37,6 +40,10 @@ class ScheduledDenseEncoder:
         self.revision = encoder.revision
         self.dim = encoder.dim
         self.max_tokens = encoder.max_tokens
+        self.choice: Choice | None = None
+        """Which file was opened and what its check said; None when it was opened without."""
+        self.calibration: Calibration | None = None
+        """What a token costs; None for a model that costs nearly nothing."""
 
     @property
     def tokenization(self) -> Tokenization:
@@ -98,16 +105,25 @@ class ScheduledDenseEncoder:
         return await asyncio.get_running_loop().run_in_executor(threads, self.tokenize, texts, kind)
 
 
-def open_dense(source: ModelSource, scheduler: TokenScheduler) -> ScheduledDenseEncoder:
+def open_dense(
+    source: ModelSource, scheduler: TokenScheduler, memory: Measurements | None = None
+) -> ScheduledDenseEncoder:
     """Finds and opens a dense encoder, and compares it with its reference vectors on this CPU.
+
+    `memory` holds what earlier starts have measured; without one everything is measured anew.
 
     Raises:
         ModelNotFound: there is no such model.
         ModelUnsupported: it is no bi-encoder, or needs a step that is not built here.
         ModelCheckFailed: it computes something else than its references.
     """
-    files = resolve(source)
-    encoder = OnnxDenseEncoder.open(files)
-    check_dense(encoder, files.folder)
+    memory = memory or Measurements()
+    chosen = open_checked(source, TextCheck(), memory)
+    encoder, files = chosen.encoder, chosen.files
     projection = None if files.late is None else TokenProjection.load(files.late, files.model_id)
-    return ScheduledDenseEncoder(encoder, scheduler, projection)
+    opened = ScheduledDenseEncoder(encoder, scheduler, projection)
+    opened.choice = chosen.choice
+    if isinstance(encoder.engine, DenseEngine):
+        sample = sample_of(encoder.tokenization, paired=False)
+        opened.calibration = Calibration(encoder.engine, sample, files, scheduler, memory)
+    return opened

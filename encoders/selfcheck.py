@@ -1,54 +1,164 @@
 """The start-up check: a model must compute on this CPU what it computed in full precision elsewhere.
 
 Quantized products saturate on some CPUs and not on others, without any error: similarities just come out wrong. A model
-that ships a `reference.json` ({"texts": [...], "fp32_vectors": [[...], ...]}) is compared with it before it serves.
+with a `reference.json` (`encoders.catalog.references`) is compared with it before it serves: a bi-encoder by the
+cosine of each vector and by how texts rank each other, a cross-encoder by the correlation and the ranks of its logits.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from encoders.catalog.agreement import cosines, kendall_tau, neighbour_agreement, pearson
+from encoders.catalog.opening import PairModel, logits_of, vectors_of
+from encoders.catalog.record import CheckFigures, Precision
+from encoders.catalog.references import (
+    PAIRS,
+    TEXTS,
+    PairReferences,
+    TextReferences,
+    read_pair_references,
+    read_text_references,
+)
 from encoders.dense import OnnxDenseEncoder
 from encoders.errors import ModelCheckFailed
+from encoders.models import ModelFiles
 
-# The bundled int8 model agrees with its references to 0.983 at least; saturation costs far more than this bound allows.
-LOWEST_COSINE = 0.97
-_QUICK_TEXTS = 4
+# What a file must reach; full precision differs from its references by rounding only. The bundled int8 bi-encoder
+# reaches 0.983 and 0.90, an int8 cross-encoder of six layers 0.999 and 0.92: a saturated product costs far more.
+LOWEST_COSINE: dict[Precision, float] = {"fp32": 0.999, "int8": 0.97}
+LOWEST_PEARSON: dict[Precision, float] = {"fp32": 0.999, "int8": 0.98}
+LOWEST_RANK_AGREEMENT: dict[Precision, float] = {"fp32": 0.95, "int8": 0.75}
+_QUICK = 4  # texts or pairs of a check that every start can afford; too few to be ranked
+_QUICK_SHARE = 0.5  # of the standard deviation of all logits
+
+E = TypeVar("E")
+P = TypeVar("P", bound=PairModel)
+R = TypeVar("R")
 
 
-def check_dense(encoder: OnnxDenseEncoder, folder: Path, *, every_text: bool = False) -> float | None:
-    """Compares vectors with the model's references: the four shortest texts, or all of them.
+class Check(Protocol[E, R]):
+    """How models of one kind are opened and compared: `E` is an open model, `R` its references."""
 
-    Returns the lowest cosine; None when the model ships no references.
+    def open(self, files: ModelFiles) -> E:
+        """Opens a model."""
+        ...
+
+    def read(self, folder: Path, model: str) -> R | None:
+        """Reads the references beside a model; None when there are none."""
+        ...
+
+    def make(self, encoder: E) -> R:
+        """Makes references by a model that is right by itself, the full-precision one."""
+        ...
+
+    def compare(self, encoder: E, references: R, precision: Precision, *, quick: bool = False) -> CheckFigures:
+        """Says how far a model agrees with references; `quick` takes the shortest ones only and does not rank."""
+        ...
+
+
+class TextCheck:
+    """The `Check` of bi-encoders."""
+
+    def open(self, files: ModelFiles) -> OnnxDenseEncoder:
+        """Opens a model.
+
+        Raises:
+            ModelNotFound, ModelUnsupported: it cannot be opened, or is no bi-encoder.
+        """
+        return OnnxDenseEncoder.open(files)
+
+    def read(self, folder: Path, model: str) -> TextReferences | None:
+        """Reads the references beside a model.
+
+        Raises:
+            ModelCheckFailed: they cannot be used.
+        """
+        return read_text_references(folder, model)
+
+    def make(self, encoder: OnnxDenseEncoder) -> TextReferences:
+        """Computes the vectors of a few texts."""
+        return TextReferences(TEXTS, vectors_of(encoder, TEXTS))
+
+    def compare(
+        self, encoder: OnnxDenseEncoder, references: TextReferences, precision: Precision, *, quick: bool = False
+    ) -> CheckFigures:
+        """Compares vectors.
+
+        Raises:
+            ModelCheckFailed: the references are those of another model.
+        """
+        if references.vectors.shape[1] != encoder.dim:
+            raise ModelCheckFailed(encoder.model_id, "reference.json does not fit the model; restore or remove it")
+        chosen = _shortest(references.texts) if quick else list(range(len(references.texts)))
+        expected = references.vectors[chosen]
+        found = vectors_of(encoder, [references.texts[position] for position in chosen])
+        alike = cosines(expected, found)
+        order = 1.0 if quick else neighbour_agreement(expected, found)
+        passed = bool(alike.min() >= LOWEST_COSINE[precision]) and order >= LOWEST_RANK_AGREEMENT[precision]
+        return CheckFigures(
+            passed, len(chosen), order, lowest_cosine=float(alike.min()), mean_cosine=float(alike.mean())
+        )
+
+
+class PairCheck(Generic[P]):
+    """The `Check` of cross-encoders, which the package above this one opens."""
+
+    def __init__(self, opened_by: Callable[[ModelFiles], P]) -> None:
+        self.open = opened_by
+
+    def read(self, folder: Path, model: str) -> PairReferences | None:
+        """Reads the references beside a model.
+
+        Raises:
+            ModelCheckFailed: they cannot be used.
+        """
+        return read_pair_references(folder, model)
+
+    def make(self, encoder: P) -> PairReferences:
+        """Computes the logits of a few pairs."""
+        return PairReferences(PAIRS, logits_of(encoder, PAIRS))
+
+    def compare(
+        self, encoder: P, references: PairReferences, precision: Precision, *, quick: bool = False
+    ) -> CheckFigures:
+        """Compares logits. A few neither correlate nor rank: these may be off by a share of how far all are apart."""
+        chosen = _shortest([query + passage for query, passage in references.pairs]) if quick else slice(None)
+        expected = references.logits[chosen]
+        found = logits_of(encoder, np.array(references.pairs, dtype=object)[chosen].tolist())
+        scale, order = pearson(expected, found), kendall_tau(expected, found)
+        apart = float(references.logits.std()) or 1.0
+        passed = (
+            bool(np.abs(found - expected).mean() <= _QUICK_SHARE * apart)
+            if quick
+            else scale >= LOWEST_PEARSON[precision] and order >= LOWEST_RANK_AGREEMENT[precision]
+        )
+        return CheckFigures(passed, len(found), order, pearson=scale)
+
+
+def require_passed(model: str, precision: Precision, figures: CheckFigures) -> None:
+    """Refuses a model whose figures did not pass.
 
     Raises:
-        ModelCheckFailed: a vector is further off than `LOWEST_COSINE`, or the references cannot be used.
+        ModelCheckFailed: names them.
     """
-    path = folder / "reference.json"
-    if not path.is_file():
-        return None
-    texts, expected = _references(encoder, path)
-    chosen = sorted(range(len(texts)), key=lambda position: len(texts[position]))
-    chosen = chosen if every_text else chosen[:_QUICK_TEXTS]
-    items = encoder.tokenization.texts([texts[position] for position in chosen])
-    found = np.stack(encoder.engine.run(items))
-    lowest = float((found * expected[chosen]).sum(axis=1).min())
-    if not lowest >= LOWEST_COSINE:
-        reason = f"its vectors agree with the references to {lowest:.3f} only, on this CPU; use another export of it"
-        raise ModelCheckFailed(encoder.model_id, reason)
-    return lowest
+    if figures.passed:
+        return
+    likeness = (
+        f"a correlation of {figures.pearson:.3f}"
+        if figures.pearson is not None
+        else f"a cosine of {figures.lowest_cosine or 0.0:.3f}"
+    )
+    reason = (
+        f"its {precision} file agrees with the references to {likeness} and a rank agreement of "
+        f"{figures.rank_agreement:.2f} only, on this CPU; use another export of it"
+    )
+    raise ModelCheckFailed(model, reason)
 
 
-def _references(encoder: OnnxDenseEncoder, path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        texts, vectors = list(stored["texts"]), np.array(stored["fp32_vectors"], dtype=np.float32)
-    except (OSError, ValueError, KeyError, TypeError) as cause:
-        raise ModelCheckFailed(encoder.model_id, "reference.json cannot be read; restore or remove it") from cause
-    if not texts or vectors.shape != (len(texts), encoder.dim):
-        raise ModelCheckFailed(encoder.model_id, "reference.json does not fit the model; restore or remove it")
-    return texts, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+def _shortest(texts: Sequence[str]) -> list[int]:
+    return sorted(range(len(texts)), key=lambda position: len(texts[position]))[:_QUICK]

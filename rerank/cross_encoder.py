@@ -18,16 +18,21 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
+from encoders.calibration import Calibration
+from encoders.curve import sample_of
 from encoders.errors import EncoderError, ModelUnsupported, NonFiniteOutput, WorkExpired
 from encoders.inputs import feed, feed_batch, inputs_of
 from encoders.kinds import ModelKind, require_kind
-from encoders.models import ModelFiles, resolve
+from encoders.measured import Measurements
+from encoders.models import ModelFiles
 from encoders.onnx import OnnxSession, Tensor
 from encoders.pieces import EXACT, PiecePolicy, cut
 from encoders.scheduler import TokenScheduler
+from encoders.selfcheck import PairCheck
 from encoders.sources import ModelSource
 from encoders.tokenizing import Tokenization
 from encoders.types import Outcome, TokenizedText, WorkClass
+from encoders.variants import Choice, open_checked
 from rerank.errors import QueryTooLong, Reason, RerankIncomplete
 from rerank.types import Load, PairScores
 
@@ -121,6 +126,10 @@ class ScheduledCrossEncoder:
         self.encoder = encoder
         self.model_id = encoder.model_id
         self.revision = encoder.revision
+        self.choice: Choice | None = None
+        """Which file was opened and what its check said; None when it was opened without."""
+        self.calibration: Calibration | None = None
+        """What a token costs; None when it was opened without."""
         self._scheduler = scheduler
 
     async def score(self, query: str, passages: Sequence[str], deadline_ns: int | None) -> PairScores:
@@ -152,14 +161,25 @@ class ScheduledCrossEncoder:
         return await asyncio.to_thread(self.encoder.tokenization.pairs, query, passages)
 
 
-def open_cross_encoder(source: ModelSource, scheduler: TokenScheduler) -> ScheduledCrossEncoder:
-    """Finds and opens a cross-encoder.
+def open_cross_encoder(
+    source: ModelSource, scheduler: TokenScheduler, memory: Measurements | None = None
+) -> ScheduledCrossEncoder:
+    """Finds and opens a cross-encoder, and compares it with its reference logits on this CPU.
+
+    `memory` holds what earlier starts have measured; without one everything is measured anew.
 
     Raises:
         ModelNotFound: there is no such model.
         ModelUnsupported: it is no cross-encoder.
+        ModelCheckFailed: it computes something else than its references.
     """
-    return ScheduledCrossEncoder(OnnxCrossEncoder.open(resolve(source)), scheduler)
+    memory = memory or Measurements()
+    chosen = open_checked(source, PairCheck(OnnxCrossEncoder.open), memory)
+    opened = ScheduledCrossEncoder(chosen.encoder, scheduler)
+    opened.choice = chosen.choice
+    sample = sample_of(chosen.encoder.tokenization, paired=True)
+    opened.calibration = Calibration(chosen.encoder.engine, sample, chosen.files, scheduler, memory)
+    return opened
 
 
 def _complete(outcomes: Sequence[Outcome[float]]) -> PairScores:
