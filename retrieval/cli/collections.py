@@ -52,13 +52,23 @@ def list_(session: Session) -> None:
 
 @commands.command("create")
 @with_session(*CLIENT)
-def create(session: Session, name: Name, field: Fields = None, description: Description = None) -> None:
+def create(
+    session: Session,
+    name: Name,
+    field: Fields = None,
+    description: Description = None,
+    token_vectors: Annotated[
+        bool, typer.Option("--token-vectors/--no-token-vectors", help="Store token vectors for late interaction.")
+    ] = True,
+) -> None:
     """Create a collection."""
     declared = wire_fields(declared_fields(field or []))
-    _show_one(
-        session,
-        call(session, lambda client: client.create_collection(name, fields=declared, description=description or "")),
-    )
+
+    def ask(client: Client) -> Awaitable[Any]:
+        wanted = description or ""
+        return client.create_collection(name, fields=declared, description=wanted, token_vectors=token_vectors)
+
+    _show_one(session, call(session, ask))
 
 
 @commands.command("show")
@@ -155,6 +165,10 @@ def collection_table(collections: Sequence[dict[str, Any]]) -> RenderableType:
     return table(["collection", *numbers, "fields", "description"], rows, right=numbers)
 
 
+def _token_vectors(collection: dict[str, Any]) -> str:
+    return f"{collection['token_code_bytes']} bytes a token" if collection["token_vectors"] else "not stored"
+
+
 async def _all(client: Client) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     token = ""
@@ -180,6 +194,7 @@ def _show_one(session: Session, message: Any) -> None:
                 ("documents", f"{collection['document_count']:,}"),
                 ("chunks", f"{collection['chunk_count']:,}"),
                 ("model", f"{collection['dense_model']} ({collection['dim']} numbers)"),
+                ("token vectors", _token_vectors(collection)),
                 ("state", f"generation {epoch['generation']}, write {epoch['write_sequence']}"),
                 ("created", collection["create_time"] or ""),
             )

@@ -111,10 +111,17 @@ class Client:
         return await self._encoding.CountTokens(request, metadata=self._metadata, timeout=self._timeout_s)
 
     async def create_collection(
-        self, name: str, *, fields: Mapping[str, common.FieldType.ValueType] | None = None, description: str = ""
+        self,
+        name: str,
+        *,
+        fields: Mapping[str, common.FieldType.ValueType] | None = None,
+        description: str = "",
+        token_vectors: bool | None = None,
     ) -> index.Collection:
-        """Creates a collection with its declared metadata fields."""
-        request = index.CreateCollectionRequest(name=name, description=description, fields=fields)
+        """Creates a collection with its declared metadata fields; it stores token vectors unless that is False."""
+        request = index.CreateCollectionRequest(
+            name=name, description=description, fields=fields, token_vectors=token_vectors
+        )
         reply = await self._index.CreateCollection(request, metadata=self._metadata, timeout=self._timeout_s)
         return reply.collection
 

@@ -70,7 +70,7 @@ async def catalog_of(settings: Settings, encoder: ScheduledDenseEncoder) -> Asyn
         DataFolderLocked: another process holds the data folder.
         ConfigError: there is no index of that kind.
     """
-    catalog = _open_catalog(settings, DenseModel(encoder.model_id, encoder.revision, encoder.dim))
+    catalog = _open_catalog(settings, DenseModel(encoder.model_id, encoder.revision, encoder.dim, encoder.codec))
     try:
         yield catalog
     finally:

@@ -81,6 +81,8 @@ class Collection(_message.Message):
     DOCUMENT_COUNT_FIELD_NUMBER: _builtins.int
     CHUNK_COUNT_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
+    TOKEN_VECTORS_FIELD_NUMBER: _builtins.int
+    TOKEN_CODE_BYTES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name: 1 to 63 of a-z, 0-9, '-' and '_', starting with a letter or digit."""
     description: _builtins.str
@@ -93,6 +95,10 @@ class Collection(_message.Message):
     """Documents in it."""
     chunk_count: _builtins.int
     """Chunks in it."""
+    token_vectors: _builtins.bool
+    """Whether it stores token vectors, so that late interaction need not compute them when a question comes."""
+    token_code_bytes: _builtins.int
+    """The bytes that it stores for a token; 0 without token vectors."""
     @_builtins.property
     def fields(self) -> _containers.ScalarMap[_builtins.str, _common_pb2.FieldType.ValueType]:
         """The declared metadata fields; only these can be filtered by."""
@@ -117,10 +123,12 @@ class Collection(_message.Message):
         document_count: _builtins.int = ...,
         chunk_count: _builtins.int = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
+        token_vectors: _builtins.bool = ...,
+        token_code_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "epoch", b"epoch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "create_time", b"create_time", "dense_model", b"dense_model", "description", b"description", "dim", b"dim", "document_count", b"document_count", "epoch", b"epoch", "fields", b"fields", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "create_time", b"create_time", "dense_model", b"dense_model", "description", b"description", "dim", b"dim", "document_count", b"document_count", "epoch", b"epoch", "fields", b"fields", "name", b"name", "token_code_bytes", b"token_code_bytes", "token_vectors", b"token_vectors"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -155,10 +163,13 @@ class CreateCollectionRequest(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     FIELDS_FIELD_NUMBER: _builtins.int
+    TOKEN_VECTORS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name."""
     description: _builtins.str
     """What it is for."""
+    token_vectors: _builtins.bool
+    """Whether to store token vectors when the model has them, which takes a few kilobytes a chunk; absent means yes."""
     @_builtins.property
     def fields(self) -> _containers.ScalarMap[_builtins.str, _common_pb2.FieldType.ValueType]:
         """The declared metadata fields, at most 64."""
@@ -169,12 +180,15 @@ class CreateCollectionRequest(_message.Message):
         name: _builtins.str = ...,
         description: _builtins.str = ...,
         fields: _abc.Mapping[_builtins.str, _common_pb2.FieldType.ValueType] | None = ...,
+        token_vectors: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_token_vectors", b"_token_vectors", "token_vectors", b"token_vectors"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "fields", b"fields", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_token_vectors", b"_token_vectors", "description", b"description", "fields", b"fields", "name", b"name", "token_vectors", b"token_vectors"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__token_vectors: _TypeAlias = _typing.Literal["token_vectors"]  # noqa: Y015
+    _WhichOneofArgType__token_vectors: _TypeAlias = _typing.Literal["_token_vectors", b"_token_vectors"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__token_vectors) -> _WhichOneofReturnType__token_vectors | None: ...
 
 Global___CreateCollectionRequest: _TypeAlias = CreateCollectionRequest  # noqa: Y015
 

@@ -29,6 +29,8 @@ def collection_to_pb(index: Index, counts: Counts) -> index_pb2.Collection:
         document_count=counts.documents,
         chunk_count=counts.chunks,
         create_time=datetime_to_pb(definition.created_at),
+        token_vectors=definition.code_bytes > 0,
+        token_code_bytes=definition.code_bytes,
     )
 
 

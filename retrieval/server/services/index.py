@@ -44,7 +44,9 @@ class IndexService(index_pb2_grpc.IndexServiceServicer):
         """Creates a collection."""
         key = checked_key(current_call().identity.tenant, request.name, "name")
         fields = fields_from_pb(request.fields)
-        index = await self._catalog.create(key, fields, checked_description(request.description))
+        description = checked_description(request.description)
+        token_vectors = request.token_vectors if request.HasField("token_vectors") else True
+        index = await self._catalog.create(key, fields, description, token_vectors=token_vectors)
         return index_pb2.CreateCollectionResponse(collection=await _described(index))
 
     async def GetCollection(  # noqa: N802
