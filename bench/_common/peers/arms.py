@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,6 +44,7 @@ class Arm:
 
     name: str
     weights: str  # fp32 or int8
+    software: str  # packages with their versions
     run: Run
 
 
@@ -53,6 +55,11 @@ class ArmMissing(Exception):
         super().__init__(f"{name} is left out: {reason}")
         self.name = name
         self.reason = reason
+
+
+def versions(*packages: str) -> str:
+    """Returns the packages with their versions, as in "torch 2.13.0"."""
+    return ", ".join(f"{package} {version(package)}" for package in packages)
 
 
 def blocking(compute: Callable[[Task], Any]) -> Run:

@@ -5,7 +5,9 @@ BM25 needs no model, so the tasks stay the same when encoders change. A passage 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from encoders.bm25 import collect_statistics, query_vector
 from encoders.terms import count_terms
 from encoders.types import TokenCounter
 from indexers.postings import build_postings
+
+T = TypeVar("T")
 
 
 def gather_tasks(source: BeirSet, count: int, depth: int) -> list[Task]:
@@ -40,7 +44,7 @@ def gather_tasks(source: BeirSet, count: int, depth: int) -> list[Task]:
             relevant=dict(question.relevant),
         )
 
-    found = (task(question) for question in _spread(source.questions, count))
+    found = (task(question) for question in spread(source.questions, count))
     return [one for one in found if one is not None]
 
 
@@ -60,5 +64,6 @@ def of_equal_length(task: Task, counter: TokenCounter, tokens: int) -> Task:
     return replace(task, passages=tuple(filled), relevant={})
 
 
-def _spread(questions: tuple[Question, ...], count: int) -> tuple[Question, ...]:
-    return questions[:: max(1, len(questions) // count)][:count]
+def spread(items: Sequence[T], count: int) -> Sequence[T]:
+    """Returns `count` items at even distances; all of them when there are no more."""
+    return items[:: max(1, len(items) // count)][:count]

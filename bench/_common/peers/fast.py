@@ -5,10 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from bench._common.peers.arms import Arm, ArmMissing, blocking
+from bench._common.peers.arms import Arm, ArmMissing, blocking, versions
 from bench._common.peers.folders import ONNX_FILE, PeerFolder
 
 NAME = "fastembed"
+_PACKAGES = ("fastembed", "onnxruntime")
 
 
 def open_pairs(folder: PeerFolder) -> Arm:
@@ -20,7 +21,7 @@ def open_pairs(folder: PeerFolder) -> Arm:
     library = _module("fastembed.rerank.cross_encoder").TextCrossEncoder
     library.add_custom_model(_name(folder), sources=_nowhere(), model_file=ONNX_FILE)
     model = library(_name(folder), specific_model_path=str(folder.path))
-    return Arm(NAME, "int8", blocking(lambda task: list(model.rerank(task.query, task.passages))))
+    return Arm(NAME, "int8", versions(*_PACKAGES), blocking(lambda task: list(model.rerank(task.query, task.passages))))
 
 
 def open_texts(folder: PeerFolder, dim: int) -> Arm:
@@ -35,7 +36,7 @@ def open_texts(folder: PeerFolder, dim: int) -> Arm:
         _name(folder), pooling=pooling, normalization=True, sources=_nowhere(), dim=dim, model_file=ONNX_FILE
     )
     model = library(_name(folder), specific_model_path=str(folder.path))
-    return Arm(NAME, "int8", blocking(lambda task: list(model.embed(task.passages))))
+    return Arm(NAME, "int8", versions(*_PACKAGES), blocking(lambda task: list(model.embed(task.passages))))
 
 
 def _name(folder: PeerFolder) -> str:

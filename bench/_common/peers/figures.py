@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench._common.metrics import NDCG_CUT, best_documents, ndcg
 from bench._common.peers.arms import OURS, REFERENCE, Task
+from bench._common.peers.quality import ndcg_of, places_by_set
 from bench._common.peers.turns import Measured
 from bench._common.statistics import RESAMPLES, SEED
 
@@ -29,6 +29,7 @@ class ArmFigures:
     """One arm's speed and quality."""
 
     weights: str
+    software: str
     p50_ms: float  # of a task
     total_ms: float  # of all tasks, each at the median of its rounds
     ratio: Ratio  # to ours
@@ -41,13 +42,15 @@ class ArmFigures:
 def pair_figures(tasks: Sequence[Task], arms: Sequence[Measured]) -> dict[str, ArmFigures]:
     """Returns the figures of arms that gave logits; an arm agrees with the reference by Pearson's correlation."""
     reference = _named(arms, REFERENCE)
-    return {arm.name: _figures(tasks, arms, arm, _mean_ndcg(tasks, arm), _correlations(arm, reference)) for arm in arms}
+    return {
+        arm.arm.name: _figures(tasks, arms, arm, _mean_ndcg(tasks, arm), _correlations(arm, reference)) for arm in arms
+    }
 
 
 def text_figures(tasks: Sequence[Task], arms: Sequence[Measured]) -> dict[str, ArmFigures]:
     """Returns the figures of arms that gave vectors; an arm agrees with the reference by the cosine."""
     reference = _named(arms, REFERENCE)
-    return {arm.name: _figures(tasks, arms, arm, None, _cosines(arm, reference)) for arm in arms}
+    return {arm.arm.name: _figures(tasks, arms, arm, None, _cosines(arm, reference)) for arm in arms}
 
 
 def padding_by_set(tasks: Sequence[Task], lengths: Callable[[Task], Sequence[int]]) -> dict[str, float]:
@@ -56,7 +59,7 @@ def padding_by_set(tasks: Sequence[Task], lengths: Callable[[Task], Sequence[int
     padded = [one.max() * len(one) for one in tokens]
     return {
         name: float(sum(padded[one] for one in places) / sum(tokens[one].sum() for one in places))
-        for name, places in _places(tasks).items()
+        for name, places in places_by_set(tasks).items()
     }
 
 
@@ -81,13 +84,14 @@ def _figures(
         raise ValueError(f"there is no arm {OURS} to compare with")
     medians = np.median(arm.spent_ns, axis=0) / 1e6
     return ArmFigures(
-        weights=arm.weights,
+        weights=arm.arm.weights,
+        software=arm.arm.software,
         p50_ms=float(np.median(medians)),
         total_ms=float(medians.sum()),
         ratio=ratio_of(arm.spent_ns, ours.spent_ns),
         by_set={
             name: ratio_of(arm.spent_ns[:, places], ours.spent_ns[:, places], 1).value
-            for name, places in _places(tasks).items()
+            for name, places in places_by_set(tasks).items()
         },
         ndcg=judged,
         agreement=float(agreement.mean()) if len(agreement) else None,
@@ -96,26 +100,14 @@ def _figures(
 
 
 def _named(arms: Sequence[Measured], name: str) -> Measured | None:
-    return next((arm for arm in arms if arm.name == name), None)
-
-
-def _places(tasks: Sequence[Task]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for place, task in enumerate(tasks):
-        found.setdefault(task.set_name, []).append(place)
-    return found
+    return next((arm for arm in arms if arm.arm.name == name), None)
 
 
 def _mean_ndcg(tasks: Sequence[Task], arm: Measured) -> float | None:
     if not all(task.relevant for task in tasks):
         return None
-    judged = [_ndcg(task, logits) for task, logits in zip(tasks, arm.values, strict=True)]
-    return float(np.mean([np.mean([judged[one] for one in places]) for places in _places(tasks).values()]))
-
-
-def _ndcg(task: Task, logits: NDArray[np.float64]) -> float:
-    order = np.argsort(-logits, kind="stable")
-    return ndcg(best_documents([task.documents[one] for one in order]), task.relevant, NDCG_CUT)
+    judged = [ndcg_of(task, logits) for task, logits in zip(tasks, arm.values, strict=True)]
+    return float(np.mean([np.mean([judged[one] for one in places]) for places in places_by_set(tasks).values()]))
 
 
 def _correlations(arm: Measured, reference: Measured | None) -> NDArray[np.float64]:

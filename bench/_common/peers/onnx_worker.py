@@ -1,8 +1,9 @@
 """A child of `bench.peers` that runs sentence-transformers' ONNX back end, perhaps under another Python.
 
 That back end comes from optimum-onnx, which wants older versions of transformers and huggingface-hub than the service
-does; so this file imports nothing of ours. Arguments: `pairs` or `texts`, the model's folder, the limit in tokens.
-A line of JSON in is a task, a line of JSON out is its values and the nanoseconds that they took.
+does; so this file imports nothing of ours. Arguments: `pairs` or `texts`, the model's folder, the limit in tokens. The
+first line that it writes names its packages; then each line of JSON in is a task, and a line of JSON out is its values
+and the nanoseconds that they took.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+_PACKAGES = ("sentence-transformers", "transformers", "optimum-onnx", "onnxruntime")
 _STATES = "last_hidden_state"
 
 
@@ -25,7 +28,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     compute = _pairs(folder, max_tokens) if kind == "pairs" else _texts(folder, max_tokens)
-    print("{}", file=answers, flush=True)
+    print(json.dumps(", ".join(f"{one} {version(one)}" for one in _PACKAGES)), file=answers, flush=True)
     for line in sys.stdin:
         task = json.loads(line)
         started = time.perf_counter_ns()

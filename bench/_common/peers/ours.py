@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench._common.engines import Encoders
-from bench._common.peers.arms import OURS, Arm, Task, waiting
-from encoders.types import TextKind, WorkClass
+from bench._common.peers.arms import OURS, Arm, Task, versions, waiting
+from encoders.types import AsyncDenseEncoder, TextKind, WorkClass
 from rerank.types import AsyncReranker
 
 
@@ -16,14 +15,14 @@ def pairs_arm(reranker: AsyncReranker) -> Arm:
     async def score(task: Task) -> Any:
         return (await reranker.score(task.query, task.passages, None)).logits
 
-    return Arm(OURS, "int8", waiting(score))
+    return Arm(OURS, "int8", versions("onnxruntime", "tokenizers"), waiting(score))
 
 
-def texts_arm(encoders: Encoders) -> Arm:
+def texts_arm(encoder: AsyncDenseEncoder) -> Arm:
     """Embeds with the scheduled dense encoder."""
 
     async def encode(task: Task) -> Any:
-        outcomes = await encoders.dense.encode(task.passages, TextKind.PASSAGE, WorkClass.ONLINE, None)
+        outcomes = await encoder.encode(task.passages, TextKind.PASSAGE, WorkClass.ONLINE, None)
         return [outcome.value for outcome in outcomes]
 
-    return Arm(OURS, "int8", waiting(encode))
+    return Arm(OURS, "int8", versions("onnxruntime", "tokenizers"), waiting(encode))

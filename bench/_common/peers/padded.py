@@ -10,22 +10,28 @@ import onnxruntime as ort  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
-from bench._common.peers.arms import Arm, blocking
+from bench._common.peers.arms import Arm, blocking, versions
 from bench._common.peers.folders import ONNX_FILE, PeerFolder
 
 NAME = "one padded ONNX batch"
+_PACKAGES = ("onnxruntime", "tokenizers")
 
 
 def open_pairs(folder: PeerFolder) -> Arm:
     """Opens the cross-encoder; its scores are logits."""
     model = _Padded(folder)
-    return Arm(NAME, "int8", blocking(lambda task: model.logits([(task.query, one) for one in task.passages])))
+    return Arm(
+        NAME,
+        "int8",
+        versions(*_PACKAGES),
+        blocking(lambda task: model.logits([(task.query, one) for one in task.passages])),
+    )
 
 
 def open_texts(folder: PeerFolder) -> Arm:
     """Opens the bi-encoder; token states are pooled by the mean over the mask and normalized."""
     model = _Padded(folder)
-    return Arm(NAME, "int8", blocking(lambda task: model.vectors(task.passages)))
+    return Arm(NAME, "int8", versions(*_PACKAGES), blocking(lambda task: model.vectors(task.passages)))
 
 
 class _Padded:

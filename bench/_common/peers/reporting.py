@@ -10,6 +10,7 @@ from bench._common.metrics import NDCG_CUT
 from bench._common.peers.arms import OURS, REFERENCE
 from bench._common.peers.fast import NAME as FASTEMBED
 from bench._common.peers.figures import ArmFigures
+from bench._common.peers.quality import Judged
 from bench._common.plots import Titles, plot_bars
 from bench._common.tables import Cell, print_table
 
@@ -36,6 +37,7 @@ class Report:
     """All figures of a run."""
 
     tables: Mapping[str, Table]
+    judged: Judged | None  # None without fp32
     missing: Mapping[str, str]  # arms that were left out, with the reason
 
 
@@ -47,7 +49,8 @@ def print_report(report: Report) -> None:
         for arm, target in targets.items():
             if name in report.tables and arm in report.tables[name].arms:
                 _print_target(f"{name}: times ours, {arm}", report.tables[name].arms[arm].ratio.value, target)
-    _print_quality_target(report.tables.get(PAIRS))
+    if report.judged:
+        _print_judged(report.judged)
     for arm, reason in report.missing.items():
         print(f"{arm} is left out: {reason}")
 
@@ -71,10 +74,13 @@ def _print_table(name: str, table: Table) -> None:
     print_table("Quality, against fp32", ["arm", f"nDCG@{NDCG_CUT}", "agreement", "lowest"], rows, digits=4)
 
 
-def _print_quality_target(table: Table | None) -> None:
-    judged = [table.arms[arm].ndcg if table and arm in table.arms else None for arm in (OURS, REFERENCE)]
-    if judged[0] is not None and judged[1]:
-        _print_target(f"nDCG@{NDCG_CUT} over that of fp32", judged[0] / judged[1], _NDCG_SHARE)
+def _print_judged(judged: Judged) -> None:
+    between = judged.difference
+    print(
+        f"nDCG@{NDCG_CUT} on {judged.questions} questions: {OURS} {judged.ours:.4f}, fp32 {judged.fp32:.4f}, "
+        f"difference {between.mean:+.4f} ({between.low:+.4f} to {between.high:+.4f})"
+    )
+    _print_target(f"nDCG@{NDCG_CUT} over that of fp32", judged.ours / judged.fp32 if judged.fp32 else 0.0, _NDCG_SHARE)
 
 
 def _print_target(what: str, reached: float, target: float) -> None:

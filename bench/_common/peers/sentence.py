@@ -5,8 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from bench._common.peers.arms import REFERENCE, Arm, ArmMissing, blocking
+from bench._common.peers.arms import REFERENCE, Arm, ArmMissing, blocking, versions
 from bench._common.peers.folders import PeerFolder
+
+_PACKAGES = ("sentence-transformers", "transformers", "torch")
 
 
 def open_pairs(folder: PeerFolder) -> Arm:
@@ -24,6 +26,7 @@ def open_pairs(folder: PeerFolder) -> Arm:
     return Arm(
         REFERENCE,
         "fp32",
+        versions(*_PACKAGES),
         blocking(lambda task: model.predict([(task.query, one) for one in task.passages], show_progress_bar=False)),
     )
 
@@ -37,7 +40,12 @@ def open_texts(folder: PeerFolder) -> Arm:
     library, _ = _libraries(folder)
     model = library.SentenceTransformer(str(folder.path), device="cpu")
     model.max_seq_length = folder.max_tokens
-    return Arm(REFERENCE, "fp32", blocking(lambda task: model.encode(list(task.passages), show_progress_bar=False)))
+    return Arm(
+        REFERENCE,
+        "fp32",
+        versions(*_PACKAGES),
+        blocking(lambda task: model.encode(list(task.passages), show_progress_bar=False)),
+    )
 
 
 def _libraries(folder: PeerFolder) -> tuple[Any, Any]:

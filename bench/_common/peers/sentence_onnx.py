@@ -38,17 +38,16 @@ async def open_arm(python: str, kind: str, folder: PeerFolder) -> AsyncIterator[
         env=environment,
     )
     try:
-        await _require_started(child)
-        yield Arm(NAME, "int8", lambda task: _ask(child, task))
+        yield Arm(NAME, "int8", await _started(child), lambda task: _ask(child, task))
     finally:
         if child.stdin:
             child.stdin.close()
         await child.wait()
 
 
-async def _require_started(child: Process) -> None:
-    if await _line(child):
-        return
+async def _started(child: Process) -> str:
+    if hello := await _line(child):
+        return str(json.loads(hello))
     said = (await child.stderr.read()).decode(errors="replace").strip() if child.stderr else ""
     raise ArmMissing(NAME, said.splitlines()[-1] if said else "its process ended at once")
 

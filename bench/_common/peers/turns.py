@@ -13,24 +13,24 @@ from bench._common.peers.arms import Arm, Task
 
 # Threads of other libraries spin for a while after a call, and would take from the next arm.
 _REST_S = 0.03
-_WARM_UP_TASKS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What one arm gave and took."""
 
-    name: str
-    weights: str
+    arm: Arm
     values: tuple[NDArray[np.float64], ...]  # one a task
     spent_ns: NDArray[np.int64]  # [rounds, tasks]
 
 
 async def take_turns(arms: Sequence[Arm], tasks: Sequence[Task], rounds: int) -> list[Measured]:
-    """Runs every arm on every task once a round; the order turns round with each task and each round."""
+    """Runs every arm on every task once a round; the order turns round with each task and each round.
+
+    There must be at least one task, which warms the arms up.
+    """
     for arm in arms:
-        for task in tasks[:_WARM_UP_TASKS]:
-            await arm.run(task)
+        await arm.run(tasks[0])
     spent = np.zeros((len(arms), rounds, len(tasks)), dtype=np.int64)
     values: list[list[NDArray[np.float64]]] = [[] for _ in arms]
     for one in range(rounds):
@@ -42,4 +42,4 @@ async def take_turns(arms: Sequence[Arm], tasks: Sequence[Task], rounds: int) ->
                 spent[number, one, place] = done.spent_ns
                 if one == 0:
                     values[number].append(done.values)
-    return [Measured(arm.name, arm.weights, tuple(values[number]), spent[number]) for number, arm in enumerate(arms)]
+    return [Measured(arm, tuple(values[number]), spent[number]) for number, arm in enumerate(arms)]
