@@ -77,7 +77,7 @@ class OnnxSession:
         """
         if not path.is_file():
             raise ModelNotFound(model, f"there is no file {path.name} in its folder; export the model to ONNX")
-        with _translated(ModelUnsupported(model, f"ONNX Runtime cannot open {path.name}; export the model again")):
+        with translated(ModelUnsupported(model, f"ONNX Runtime cannot open {path.name}; export the model again")):
             session = ort.InferenceSession(str(path), _options(intra_op_threads), providers=["CPUExecutionProvider"])
         return cls(session, model)
 
@@ -87,7 +87,7 @@ class OnnxSession:
         Raises:
             EncodingFailed: ONNX Runtime refused these inputs or failed on them.
         """
-        with _translated(EncodingFailed(self._model)):
+        with translated(EncodingFailed(self._model)):
             result: NDArray[np.float32] = self._session.run([output], inputs)[0]
         return result if result.dtype == np.float32 else result.astype(np.float32)
 
@@ -109,7 +109,8 @@ def _names_operator(path: Path, *names: bytes) -> bool:
 
 
 @contextmanager
-def _translated(error: EncoderError) -> Iterator[None]:
+def translated(error: EncoderError) -> Iterator[None]:
+    """Raises the error in place of whatever ONNX Runtime raises in the body, also when another library calls it."""
     try:
         yield
     except _FOREIGN as cause:
