@@ -51,10 +51,10 @@ class Calibration:
         with suppress(ValidationError):
             self._adopt(_CURVE.validate_python(memory.get(_WHAT, files.revision)))
 
-    def measure(self) -> None:
+    def measure(self) -> CostCurve | None:
         """Measures on the calling thread for a second or less, keeps the figures, and sets the policy.
 
-        Gives up without a word when the scheduler is stopped meanwhile.
+        None when the scheduler is stopped meanwhile.
         """
         curve = measure(
             self._engine,
@@ -66,6 +66,7 @@ class Calibration:
         if curve is not None:
             self._memory.put(_WHAT, self._files.revision, asdict(curve))
             self._adopt(curve)
+        return curve
 
     def _adopt(self, curve: CostCurve) -> None:
         # The engine first: it takes any piece then, while the scheduler still cuts the old ones.

@@ -55,6 +55,7 @@ R = TypeVar("R")
 class Choice:
     """The file that serves and why."""
 
+    file: str  # inside the model's folder
     precision: Precision
     figures: CheckFigures | None  # None when there is nothing to compare with
     int8_speed: float | None = None  # how many times as fast as full precision; None when only one file is there
@@ -86,7 +87,7 @@ def open_checked(source: ModelSource, check: Check[E, R], memory: Measurements) 
     [only] = files.values()
     encoder = check.open(only)
     precision: Precision = "int8" if is_quantized(only.weights) else "fp32"
-    return Chosen(encoder, only, Choice(precision, _checked(encoder, only, precision, check, memory)))
+    return Chosen(encoder, only, Choice(_name(only), precision, _checked(encoder, only, precision, check, memory)))
 
 
 def _candidates(source: ModelSource) -> dict[str, ModelSource]:
@@ -139,9 +140,13 @@ def _compared(files: Mapping[str, ModelFiles], check: Check[E, R]) -> Choice:
     of_full, of_int8 = check.compare(full, references, "fp32"), check.compare(int8, references, "int8")
     speed = _speed(full, int8)
     if of_int8.passed and (speed >= _WORTH or not of_full.passed):
-        return Choice("int8", of_int8, speed)
+        return Choice(_name(files["int8"]), "int8", of_int8, speed)
     require_passed(model, "fp32", of_full)
-    return Choice("fp32", of_full, speed)
+    return Choice(_name(files["fp32"]), "fp32", of_full, speed)
+
+
+def _name(files: ModelFiles) -> str:
+    return files.weights.relative_to(files.folder).as_posix()
 
 
 def _speed(full: OpenModel, int8: OpenModel) -> float:

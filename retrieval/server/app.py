@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -22,11 +22,12 @@ from retrieval.generation.open import open_backends
 from retrieval.identity import Authenticator
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
+from retrieval.server.convert.models import ServedModel
 from retrieval.server.draining import Drain
-from retrieval.server.engines import catalog_of, indexer_of, open_encoder, open_reranker, scheduler_of
+from retrieval.server.engines import catalog_of, indexer_of, measurements_of, open_encoder, open_reranker, scheduler_of
 from retrieval.server.interceptor import Guard
 from retrieval.server.limits import Limits
-from retrieval.server.services.admin import About, AdminService, Model
+from retrieval.server.services.admin import About, AdminService
 from retrieval.server.services.encoding import Counters, EncodingService
 from retrieval.server.services.index import IndexService
 from retrieval.server.services.retrieval import RetrievalService
@@ -41,6 +42,8 @@ class App:
 
     pipeline: Pipeline
     engines: Engines
+    scheduler: TokenScheduler
+    models: Sequence[ServedModel]
     indexer_of: Callable[[Index], Indexer]
     metrics: Metrics
     guard: Guard
@@ -76,8 +79,9 @@ async def build(live: LiveSettings) -> AsyncIterator[App]:
     settings = live.current
     async with AsyncExitStack() as stack:
         scheduler = stack.enter_context(scheduler_of(settings))
-        encoder = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler)
-        reranker = await asyncio.to_thread(open_reranker, settings, scheduler)
+        memory = measurements_of(settings)
+        encoder = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler, memory)
+        reranker = await asyncio.to_thread(open_reranker, settings, scheduler, memory)
         catalog = await stack.enter_async_context(catalog_of(settings, encoder))
         opened = _Opened(scheduler, encoder, reranker, catalog)
         engines = _engines(opened, live)
@@ -107,11 +111,13 @@ def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
     settings = live.current
     pipeline = Pipeline(engines, _admission(live), live)
     indexers = indexer_of(settings.chunking, opened.encoder, opened.scheduler)
-    metrics, drain = Metrics(), Drain()
+    metrics, drain, models = Metrics(), Drain(), _models(opened)
     counters = Counters(opened.encoder.tokenization, engines.counter)
     return App(
         pipeline=pipeline,
         engines=engines,
+        scheduler=opened.scheduler,
+        models=models,
         indexer_of=indexers,
         metrics=metrics,
         guard=Guard(Authenticator(settings.auth), Limits(live), metrics, drain),
@@ -119,7 +125,7 @@ def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
         retrieval=RetrievalService(pipeline, live),
         encoding=EncodingService(opened.encoder, opened.reranker, counters),
         index=IndexService(opened.catalog, indexers),
-        admin=AdminService(_about(opened, engines.backends), opened.catalog, live),
+        admin=AdminService(_about(opened.scheduler, models, engines.backends), opened.catalog, live),
     )
 
 
@@ -135,16 +141,23 @@ def _admission(live: LiveSettings) -> Admission:
     return admission
 
 
-def _about(opened: _Opened, backends: Mapping[str, Backend]) -> About:
-    encoder, reranker = opened.encoder, opened.reranker
-    models = [Model("dense", encoder.model_id, encoder.revision, encoder.dim, encoder.max_tokens)]
-    if reranker is not None:
-        limit = reranker.encoder.tokenization.max_tokens
-        models.append(Model("cross_encoder", reranker.model_id, reranker.revision, 0, limit))
+def _about(scheduler: TokenScheduler, models: Sequence[ServedModel], backends: Mapping[str, Backend]) -> About:
     return About(
         version=version("headrace"),
         models=models,
-        workers=opened.scheduler.stats().workers,
+        workers=scheduler.stats().workers,
         backends=list(backends),
-        ns_per_token=lambda: opened.scheduler.stats().ns_per_token,
+        ns_per_token=lambda: scheduler.stats().ns_per_token,
     )
+
+
+def _models(opened: _Opened) -> list[ServedModel]:
+    encoder, reranker = opened.encoder, opened.reranker
+    dim, limit = encoder.dim, encoder.max_tokens
+    models = [ServedModel("dense", encoder.model_id, encoder.revision, dim, limit, encoder.choice, encoder.calibration)]
+    if reranker is not None:
+        limit, choice = reranker.encoder.tokenization.max_tokens, reranker.choice
+        models.append(
+            ServedModel("cross_encoder", reranker.model_id, reranker.revision, 0, limit, choice, reranker.calibration)
+        )
+    return models

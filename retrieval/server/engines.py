@@ -9,9 +9,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from encoders.cpu import usable_cpus
+from encoders.measured import Measurements
 from encoders.open import ScheduledDenseEncoder, open_dense
 from encoders.scheduler import TokenScheduler
 from encoders.sources import ModelSource
@@ -41,17 +43,26 @@ def scheduler_of(settings: Settings) -> Iterator[TokenScheduler]:
         scheduler.stop(_STOP_S)
 
 
-def open_encoder(settings: DenseSettings, scheduler: TokenScheduler) -> ScheduledDenseEncoder:
+def measurements_of(settings: Settings) -> Measurements:
+    """Returns what earlier starts with this data folder have measured on this machine."""
+    return Measurements(Path(settings.data.folder) / "measured.json")
+
+
+def open_encoder(
+    settings: DenseSettings, scheduler: TokenScheduler, memory: Measurements | None = None
+) -> ScheduledDenseEncoder:
     """Opens the dense encoder and compares it with its reference vectors on this CPU.
 
     Raises:
         ModelError: it cannot be used.
     """
-    return open_dense(ModelSource(settings.model, file=settings.file), scheduler)
+    return open_dense(ModelSource(settings.model, file=settings.file), scheduler, memory)
 
 
-def open_reranker(settings: Settings, scheduler: TokenScheduler) -> ScheduledCrossEncoder | None:
-    """Opens the cross-encoder; None when none is configured.
+def open_reranker(
+    settings: Settings, scheduler: TokenScheduler, memory: Measurements | None = None
+) -> ScheduledCrossEncoder | None:
+    """Opens the cross-encoder and compares it with its reference logits on this CPU; None when none is configured.
 
     Raises:
         ModelError: it cannot be used.
@@ -59,7 +70,8 @@ def open_reranker(settings: Settings, scheduler: TokenScheduler) -> ScheduledCro
     rerank = settings.rerank
     if not rerank.model:
         return None
-    return open_cross_encoder(ModelSource(rerank.model, file=rerank.file, max_tokens=rerank.limit_tokens), scheduler)
+    source = ModelSource(rerank.model, file=rerank.file, max_tokens=rerank.limit_tokens)
+    return open_cross_encoder(source, scheduler, memory)
 
 
 @asynccontextmanager
@@ -115,7 +127,8 @@ async def write_side(settings: Settings) -> AsyncIterator[WriteSide]:
         ModelError: the encoder cannot be used.
     """
     with scheduler_of(settings) as scheduler:
-        encoder = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler)
+        memory = measurements_of(settings)
+        encoder = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler, memory)
         async with catalog_of(settings, encoder) as catalog:
             yield WriteSide(catalog, indexer_of(settings.chunking, encoder, scheduler))
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 import grpc.aio
 import structlog
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from headrace.v1 import (
@@ -32,8 +32,10 @@ from retrieval.live import LiveSettings
 from retrieval.server.app import App, build
 from retrieval.server.draining import Drain
 from retrieval.server.endpoint_file import endpoint_file
+from retrieval.server.health import Health
 from retrieval.server.interpreter import settle
 from retrieval.server.listening import channel_options, listen_tcp, listening_unix
+from retrieval.server.measuring import measuring_costs
 from retrieval.settings.load import Loaded
 from retrieval.telemetry.endpoint import metrics_endpoint
 from retrieval.telemetry.log import configure_log
@@ -44,8 +46,6 @@ SERVICES = tuple(
     for service in module.DESCRIPTOR.services_by_name.values()
 )
 _CLOSE_S = 0.5  # for the last statuses to be sent
-_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-_SERVING = health_pb2.HealthCheckResponse.SERVING
 _log = structlog.get_logger("headrace")
 
 
@@ -81,35 +81,31 @@ async def run(live: LiveSettings) -> None:
         stack.push_async_callback(_stop, server, healthy, app.drain, settings.grace_s)
         await app.warm_up()
         settle()
-        await _set_health(healthy, ("", *SERVICES), _SERVING)
+        await stack.enter_async_context(healthy.following(app.scheduler))
         stack.enter_context(endpoint_file(live.current.data.folder, address))
         _log.info("serving", address=address, unix_socket=settings.unix_socket, metrics_port=settings.metrics_port)
+        await stack.enter_async_context(measuring_costs(app.models, app.scheduler))
         await stop.wait()
         _log.info("stopping", grace_s=settings.grace_s)
     _log.info("stopped")
 
 
-async def _register(server: grpc.aio.Server, app: App, reflect: bool) -> health.aio.HealthServicer:
+async def _register(server: grpc.aio.Server, app: App, reflect: bool) -> Health:
     retrieval_pb2_grpc.add_RetrievalServiceServicer_to_server(app.retrieval, server)
     encoding_pb2_grpc.add_EncodingServiceServicer_to_server(app.encoding, server)
     index_pb2_grpc.add_IndexServiceServicer_to_server(app.index, server)
     admin_pb2_grpc.add_AdminServiceServicer_to_server(app.admin, server)
-    healthy = health.aio.HealthServicer()
-    health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
-    await _set_health(healthy, ("", *SERVICES), _NOT_SERVING)
+    healthy = Health(SERVICES)
+    health_pb2_grpc.add_HealthServicer_to_server(healthy.servicer, server)
+    await healthy.set(serving=False)
     if reflect:
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
     return healthy
 
 
-async def _set_health(healthy: health.aio.HealthServicer, names: Sequence[str], status: int) -> None:
-    for name in names:
-        await healthy.set(name, status)
-
-
-async def _stop(server: grpc.aio.Server, healthy: health.aio.HealthServicer, drain: Drain, grace_s: float) -> None:
-    await healthy.enter_graceful_shutdown()
+async def _stop(server: grpc.aio.Server, healthy: Health, drain: Drain, grace_s: float) -> None:
+    await healthy.stop()
     await drain.finish(grace_s)
     await server.stop(_CLOSE_S)
 

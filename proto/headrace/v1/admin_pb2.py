@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from headrace.v1 import index_pb2 as headrace_dot_v1_dot_index__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17headrace/v1/admin.proto\x12\x0bheadrace.v1\x1a\x17headrace/v1/index.proto\"\x10\n\x0eGetInfoRequest\"\xdd\x01\n\x0fGetInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08uptime_s\x18\x02 \x01(\x01\x12&\n\x06models\x18\x03 \x03(\x0b\x32\x16.headrace.v1.ModelInfo\x12,\n\x0b\x63ollections\x18\x04 \x03(\x0b\x32\x17.headrace.v1.Collection\x12&\n\x08settings\x18\x05 \x03(\x0b\x32\x14.headrace.v1.Setting\x12\x17\n\x0f\x65ncoder_workers\x18\x06 \x01(\r\x12\x10\n\x08\x62\x61\x63kends\x18\x07 \x03(\t\"q\n\tModelInfo\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\t\x12\x0b\n\x03\x64im\x18\x04 \x01(\r\x12\x12\n\nmax_tokens\x18\x05 \x01(\r\x12\x14\n\x0cns_per_token\x18\x06 \x01(\x04\"J\n\x07Setting\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x0e\n\x06origin\x18\x03 \x01(\t\x12\x12\n\nreloadable\x18\x04 \x01(\x08\"\x15\n\x13ReloadConfigRequest\"j\n\x14ReloadConfigResponse\x12%\n\x07\x63hanged\x18\x01 \x03(\x0b\x32\x14.headrace.v1.Setting\x12+\n\rneeds_restart\x18\x02 \x03(\x0b\x32\x14.headrace.v1.Setting2\xa9\x01\n\x0c\x41\x64minService\x12\x44\n\x07GetInfo\x12\x1b.headrace.v1.GetInfoRequest\x1a\x1c.headrace.v1.GetInfoResponse\x12S\n\x0cReloadConfig\x12 .headrace.v1.ReloadConfigRequest\x1a!.headrace.v1.ReloadConfigResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17headrace/v1/admin.proto\x12\x0bheadrace.v1\x1a\x17headrace/v1/index.proto\"\x10\n\x0eGetInfoRequest\"\xdd\x01\n\x0fGetInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08uptime_s\x18\x02 \x01(\x01\x12&\n\x06models\x18\x03 \x03(\x0b\x32\x16.headrace.v1.ModelInfo\x12,\n\x0b\x63ollections\x18\x04 \x03(\x0b\x32\x17.headrace.v1.Collection\x12&\n\x08settings\x18\x05 \x03(\x0b\x32\x14.headrace.v1.Setting\x12\x17\n\x0f\x65ncoder_workers\x18\x06 \x01(\r\x12\x10\n\x08\x62\x61\x63kends\x18\x07 \x03(\t\"\xf3\x01\n\tModelInfo\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\t\x12\x0b\n\x03\x64im\x18\x04 \x01(\r\x12\x12\n\nmax_tokens\x18\x05 \x01(\r\x12\x14\n\x0cns_per_token\x18\x06 \x01(\x04\x12\x0c\n\x04\x66ile\x18\x07 \x01(\t\x12\x11\n\tprecision\x18\x08 \x01(\t\x12&\n\x05\x63heck\x18\t \x01(\x0b\x32\x17.headrace.v1.ModelCheck\x12\x12\n\nint8_speed\x18\n \x01(\x01\x12#\n\x06pieces\x18\x0b \x01(\x0b\x32\x13.headrace.v1.Pieces\"z\n\nModelCheck\x12\x17\n\x0freference_count\x18\x01 \x01(\r\x12\x15\n\rlowest_cosine\x18\x02 \x01(\x01\x12\x13\n\x0bmean_cosine\x18\x03 \x01(\x01\x12\x0f\n\x07pearson\x18\x04 \x01(\x01\x12\x16\n\x0erank_agreement\x18\x05 \x01(\x01\"^\n\x06Pieces\x12\x15\n\rbudget_tokens\x18\x01 \x01(\r\x12\x16\n\x0elongest_tokens\x18\x02 \x01(\r\x12%\n\x05\x63osts\x18\x03 \x03(\x0b\x32\x16.headrace.v1.TokenCost\"@\n\tTokenCost\x12\x0e\n\x06tokens\x18\x01 \x01(\r\x12\r\n\x05texts\x18\x02 \x01(\r\x12\x14\n\x0cns_per_token\x18\x03 \x01(\x04\"J\n\x07Setting\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x0e\n\x06origin\x18\x03 \x01(\t\x12\x12\n\nreloadable\x18\x04 \x01(\x08\"\x15\n\x13ReloadConfigRequest\"j\n\x14ReloadConfigResponse\x12%\n\x07\x63hanged\x18\x01 \x03(\x0b\x32\x14.headrace.v1.Setting\x12+\n\rneeds_restart\x18\x02 \x03(\x0b\x32\x14.headrace.v1.Setting2\xa9\x01\n\x0c\x41\x64minService\x12\x44\n\x07GetInfo\x12\x1b.headrace.v1.GetInfoRequest\x1a\x1c.headrace.v1.GetInfoResponse\x12S\n\x0cReloadConfig\x12 .headrace.v1.ReloadConfigRequest\x1a!.headrace.v1.ReloadConfigResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,14 +36,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETINFOREQUEST']._serialized_end=81
   _globals['_GETINFORESPONSE']._serialized_start=84
   _globals['_GETINFORESPONSE']._serialized_end=305
-  _globals['_MODELINFO']._serialized_start=307
-  _globals['_MODELINFO']._serialized_end=420
-  _globals['_SETTING']._serialized_start=422
-  _globals['_SETTING']._serialized_end=496
-  _globals['_RELOADCONFIGREQUEST']._serialized_start=498
-  _globals['_RELOADCONFIGREQUEST']._serialized_end=519
-  _globals['_RELOADCONFIGRESPONSE']._serialized_start=521
-  _globals['_RELOADCONFIGRESPONSE']._serialized_end=627
-  _globals['_ADMINSERVICE']._serialized_start=630
-  _globals['_ADMINSERVICE']._serialized_end=799
+  _globals['_MODELINFO']._serialized_start=308
+  _globals['_MODELINFO']._serialized_end=551
+  _globals['_MODELCHECK']._serialized_start=553
+  _globals['_MODELCHECK']._serialized_end=675
+  _globals['_PIECES']._serialized_start=677
+  _globals['_PIECES']._serialized_end=771
+  _globals['_TOKENCOST']._serialized_start=773
+  _globals['_TOKENCOST']._serialized_end=837
+  _globals['_SETTING']._serialized_start=839
+  _globals['_SETTING']._serialized_end=913
+  _globals['_RELOADCONFIGREQUEST']._serialized_start=915
+  _globals['_RELOADCONFIGREQUEST']._serialized_end=936
+  _globals['_RELOADCONFIGRESPONSE']._serialized_start=938
+  _globals['_RELOADCONFIGRESPONSE']._serialized_end=1044
+  _globals['_ADMINSERVICE']._serialized_start=1047
+  _globals['_ADMINSERVICE']._serialized_end=1216
 # @@protoc_insertion_point(module_scope)

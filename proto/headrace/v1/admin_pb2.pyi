@@ -102,6 +102,11 @@ class ModelInfo(_message.Message):
     DIM_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
     NS_PER_TOKEN_FIELD_NUMBER: _builtins.int
+    FILE_FIELD_NUMBER: _builtins.int
+    PRECISION_FIELD_NUMBER: _builtins.int
+    CHECK_FIELD_NUMBER: _builtins.int
+    INT8_SPEED_FIELD_NUMBER: _builtins.int
+    PIECES_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     """What it is for: `dense`, `cross_encoder`."""
     model: _builtins.str
@@ -114,6 +119,20 @@ class ModelInfo(_message.Message):
     """Tokens that it takes."""
     ns_per_token: _builtins.int
     """Measured compute time of one token; 0 until something was computed."""
+    file: _builtins.str
+    """The file inside its folder that serves."""
+    precision: _builtins.str
+    """What that file computes with: `fp32`, `int8`."""
+    int8_speed: _builtins.float
+    """How many times as fast int8 is as full precision here; 0 when only one of them is there or a file was named."""
+    @_builtins.property
+    def check(self) -> Global___ModelCheck:
+        """How far it agreed with full precision on this machine; absent when there was nothing to compare with."""
+
+    @_builtins.property
+    def pieces(self) -> Global___Pieces:
+        """How its work is cut into runs; absent until it was measured, when each text is a run by itself."""
+
     def __init__(
         self,
         *,
@@ -123,14 +142,119 @@ class ModelInfo(_message.Message):
         dim: _builtins.int = ...,
         max_tokens: _builtins.int = ...,
         ns_per_token: _builtins.int = ...,
+        file: _builtins.str = ...,
+        precision: _builtins.str = ...,
+        check: Global___ModelCheck | None = ...,
+        int8_speed: _builtins.float = ...,
+        pieces: Global___Pieces | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["check", b"check", "pieces", b"pieces"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dim", b"dim", "max_tokens", b"max_tokens", "model", b"model", "ns_per_token", b"ns_per_token", "revision", b"revision", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["check", b"check", "dim", b"dim", "file", b"file", "int8_speed", b"int8_speed", "max_tokens", b"max_tokens", "model", b"model", "ns_per_token", b"ns_per_token", "pieces", b"pieces", "precision", b"precision", "revision", b"revision", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ModelInfo: _TypeAlias = ModelInfo  # noqa: Y015
+
+@_typing.final
+class ModelCheck(_message.Message):
+    """The agreement of a model with its full-precision references."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REFERENCE_COUNT_FIELD_NUMBER: _builtins.int
+    LOWEST_COSINE_FIELD_NUMBER: _builtins.int
+    MEAN_COSINE_FIELD_NUMBER: _builtins.int
+    PEARSON_FIELD_NUMBER: _builtins.int
+    RANK_AGREEMENT_FIELD_NUMBER: _builtins.int
+    reference_count: _builtins.int
+    """Texts or pairs that were compared."""
+    lowest_cosine: _builtins.float
+    """The lowest cosine of a vector with its reference; 0 for a cross-encoder."""
+    mean_cosine: _builtins.float
+    """The mean of the cosines; 0 for a cross-encoder."""
+    pearson: _builtins.float
+    """The correlation of the logits; 0 for a bi-encoder."""
+    rank_agreement: _builtins.float
+    """Kendall's tau of the rankings."""
+    def __init__(
+        self,
+        *,
+        reference_count: _builtins.int = ...,
+        lowest_cosine: _builtins.float = ...,
+        mean_cosine: _builtins.float = ...,
+        pearson: _builtins.float = ...,
+        rank_agreement: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lowest_cosine", b"lowest_cosine", "mean_cosine", b"mean_cosine", "pearson", b"pearson", "rank_agreement", b"rank_agreement", "reference_count", b"reference_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelCheck: _TypeAlias = ModelCheck  # noqa: Y015
+
+@_typing.final
+class Pieces(_message.Message):
+    """How work is cut for a model, from its cost on this machine."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BUDGET_TOKENS_FIELD_NUMBER: _builtins.int
+    LONGEST_TOKENS_FIELD_NUMBER: _builtins.int
+    COSTS_FIELD_NUMBER: _builtins.int
+    budget_tokens: _builtins.int
+    """Tokens of a batch, padding included; 0 when each text is a run by itself, at its exact length."""
+    longest_tokens: _builtins.int
+    """Texts with more tokens run alone; 0 without batches."""
+    @_builtins.property
+    def costs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenCost]:
+        """What a token costs, by length."""
+
+    def __init__(
+        self,
+        *,
+        budget_tokens: _builtins.int = ...,
+        longest_tokens: _builtins.int = ...,
+        costs: _abc.Iterable[Global___TokenCost] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_tokens", b"budget_tokens", "costs", b"costs", "longest_tokens", b"longest_tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Pieces: _TypeAlias = Pieces  # noqa: Y015
+
+@_typing.final
+class TokenCost(_message.Message):
+    """The cost of a token in runs of one shape."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKENS_FIELD_NUMBER: _builtins.int
+    TEXTS_FIELD_NUMBER: _builtins.int
+    NS_PER_TOKEN_FIELD_NUMBER: _builtins.int
+    tokens: _builtins.int
+    """Tokens of a text."""
+    texts: _builtins.int
+    """Texts of a run."""
+    ns_per_token: _builtins.int
+    """Compute time of one token on one core."""
+    def __init__(
+        self,
+        *,
+        tokens: _builtins.int = ...,
+        texts: _builtins.int = ...,
+        ns_per_token: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ns_per_token", b"ns_per_token", "texts", b"texts", "tokens", b"tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TokenCost: _TypeAlias = TokenCost  # noqa: Y015
 
 @_typing.final
 class Setting(_message.Message):

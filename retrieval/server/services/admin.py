@@ -14,6 +14,7 @@ from indexers.index import Catalog
 from retrieval.live import LiveSettings
 from retrieval.server.calls import current_call
 from retrieval.server.convert.collections import collection_to_pb
+from retrieval.server.convert.models import ServedModel, model_to_pb
 from retrieval.settings.load import Loaded
 from retrieval.settings.shown import ShownSetting, shown_settings
 
@@ -21,22 +22,11 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """A model in use; `dim` is 0 for a cross-encoder."""
-
-    role: str
-    model_id: str
-    revision: str
-    dim: int
-    max_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
 class About:
     """What a server runs, as far as it does not change; `ns_per_token` gives the measured cost by model."""
 
     version: str
-    models: Sequence[Model]
+    models: Sequence[ServedModel]
     workers: int
     backends: Sequence[str]
     ns_per_token: Callable[[], Mapping[str, float]]
@@ -61,7 +51,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return admin_pb2.GetInfoResponse(
             version=self._about.version,
             uptime_s=(time.monotonic_ns() - self._started_ns) / 1e9,
-            models=[_model(model, costs.get(model.model_id, 0.0)) for model in self._about.models],
+            models=[model_to_pb(model, costs.get(model.model_id, 0.0)) for model in self._about.models],
             collections=[collection_to_pb(index, await index.count(None)) for index in indexes],
             settings=_settings(self._live.origins, identity.tenant) if "admin" in identity.roles else [],
             encoder_workers=self._about.workers,
@@ -83,17 +73,6 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
 
 def _settings(loaded: Loaded, tenant: str) -> list[admin_pb2.Setting]:
     return [_setting(shown) for shown in shown_settings(loaded, tenant)]
-
-
-def _model(model: Model, ns_per_token: float) -> admin_pb2.ModelInfo:
-    return admin_pb2.ModelInfo(
-        role=model.role,
-        model=model.model_id,
-        revision=model.revision,
-        dim=model.dim,
-        max_tokens=model.max_tokens,
-        ns_per_token=round(ns_per_token),
-    )
 
 
 def _setting(shown: ShownSetting) -> admin_pb2.Setting:
