@@ -11,8 +11,10 @@ Kept beside the model's weights as `late.npz` and made by `encoders.late.fit` fr
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +47,7 @@ class TokenProjection:
                 projection = stored["projection"].astype(np.float32)
                 center, weights = stored["center"].astype(np.float32), stored["token_weights"].astype(np.float32)
                 codec = LevelCodec(projection.shape[1], int(stored["bits"]))
-        except (OSError, ValueError, KeyError, IndexError, EOFError) as cause:
+        except (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile, zlib.error) as cause:
             raise ModelUnsupported(model, f"{path.name} cannot be read; restore the file or remove it") from cause
         return cls(projection, center, weights, codec)
 
