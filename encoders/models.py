@@ -61,6 +61,9 @@ def resolve(source: ModelSource) -> ModelFiles:
     """
     folder = ModelFolder(source.model, locate(source))
     config, kind = folder.json("config.json"), _kind(folder)
+    if kind is ModelKind.STATIC:
+        # Whether the weights of PyTorch are what is wanted shows in the other files only; on the hub they were left.
+        folder = ModelFolder(source.model, locate(source, _static_files(source, folder)))
     pooling, normalized = _pooling(folder) if kind is ModelKind.BI_ENCODER else (None, False)
     prompts = _prompts(source, folder)
     max_tokens = _max_tokens(source, folder, config)
@@ -93,9 +96,7 @@ def _kind(folder: ModelFolder) -> ModelKind:
 
 
 def _weights(source: ModelSource, folder: ModelFolder, kind: ModelKind) -> Path:
-    names = source.onnx_candidates()
-    if kind is ModelKind.STATIC:
-        names = (source.file,) if source.file else tuple(f"{path}model.safetensors" for path in folder.static_paths())
+    names = _static_weights(source, folder) if kind is ModelKind.STATIC else source.onnx_candidates()
     found = folder.first(*names)
     if found is not None:
         return found
@@ -105,6 +106,14 @@ def _weights(source: ModelSource, folder: ModelFolder, kind: ModelKind) -> Path:
     if folder.has_other_weights():
         missing += ", only weights for PyTorch"
     raise ModelNotFound(folder.model, f"{missing}; export it with `headrace models export`")
+
+
+def _static_weights(source: ModelSource, folder: ModelFolder) -> tuple[str, ...]:
+    return (source.file,) if source.file else tuple(f"{path}model.safetensors" for path in folder.static_paths())
+
+
+def _static_files(source: ModelSource, folder: ModelFolder) -> tuple[str, ...]:
+    return (*_static_weights(source, folder), *(f"{path}tokenizer.json" for path in folder.static_paths()))
 
 
 def _pooling(folder: ModelFolder) -> tuple[Pooling | None, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,8 +68,10 @@ def is_hub_id(model: str) -> bool:
     return bool(_HUB_ID.fullmatch(model)) and not model.startswith(".")
 
 
-def locate(source: ModelSource) -> Path:
+def locate(source: ModelSource, also: Sequence[str] = ()) -> Path:
     """Returns the folder that holds the model's files; fetches those that are needed when it is on the hub.
+
+    `also` names further files to fetch, which only some kinds of models need.
 
     Raises:
         ModelNotFound: there is no such bundled model or folder, or the hub does not give it.
@@ -85,7 +88,7 @@ def locate(source: ModelSource) -> Path:
         return pulled
     if not is_hub_id(source.model):
         raise ModelNotFound(source.model, "there is no such folder; give a folder, bundled:NAME or a Hugging Face id")
-    return _downloaded(source)
+    return _downloaded(source, also)
 
 
 def _inside(model: str) -> bool:
@@ -99,8 +102,8 @@ def _existing(folder: Path, source: ModelSource, where: str) -> Path:
     return folder
 
 
-def _downloaded(source: ModelSource) -> Path:
+def _downloaded(source: ModelSource, also: Sequence[str]) -> Path:
     # Imported here: the hub's client takes a third of a second, and a bundled or local model never needs it.
     from encoders.hub import download  # noqa: PLC0415
 
-    return download(source.model, source.revision, (*SETTINGS_FILES, *source.onnx_patterns()))
+    return download(source.model, source.revision, (*SETTINGS_FILES, *source.onnx_patterns(), *also))
