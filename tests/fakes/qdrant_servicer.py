@@ -28,7 +28,7 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
         self.fail_next: dict[str, grpcio.StatusCode] = {}
         self.hang: set[str] = set()
         self.cancelled: list[str] = []
-        self.multivectors: set[str] = set()  # names of vectors that were declared as several a point
+        self.declared: dict[str, Any] = {}  # the parameters of dense vectors by name, as they came last
         self.without_tenant: list[str] = []  # calls whose filter does not begin with a tenant
 
     async def _enter(self, name: str, context: Any) -> None:
@@ -59,7 +59,7 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
             await context.abort(grpcio.StatusCode.ALREADY_EXISTS, "exists")
         dense, sparse = request.vectors_config.params_map.map, request.sparse_vectors_config.map
         self.collections[request.collection_name] = StoredCollection({*dense, *sparse})
-        self.multivectors.update({name for name, params in dense.items() if params.HasField("multivector_config")})
+        self.declared.update(dense)
         return grpc.CollectionOperationResponse(result=True)
 
     async def CollectionExists(self, request: Any, context: Any) -> Any:

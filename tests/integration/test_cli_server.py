@@ -254,6 +254,9 @@ def test_collections_are_looked_after(capsys, served):
     assert "rivers" in run(capsys, "collections", "list", *at)[1]
     assert "length:float" in run(capsys, "collections", "show", "rivers", *at)[1]
     assert run(capsys, "collections", "build", "rivers", *at)[0] == 0
+    code, out, _ = run(capsys, "collections", "create", "plain", "--no-token-vectors", *at)
+    assert code == 0
+    assert "not stored" in out
     assert run(capsys, "collections", "delete", "rivers", "--yes", *at)[0] == 0
     code, _, err = run(capsys, "collections", "show", "rivers", *at)
     assert code == 1

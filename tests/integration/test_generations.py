@@ -91,6 +91,7 @@ async def test_build_forgets_what_only_the_old_generation_needed(catalog: Embedd
         assert record.execute("SELECT count(*) FROM documents WHERE removed_sequence IS NOT NULL").fetchone() == (0,)
         assert record.execute("SELECT count(*) FROM chunks").fetchone() == (1 + 3 * 2,)
         assert record.execute("SELECT count(*) FROM vectors").fetchone() == (1 + 3 * 2,)
+        assert record.execute("SELECT count(*) FROM token_codes").fetchone() == (1 + 3 * 2,)
         assert record.execute("SELECT count(*) FROM texts").fetchone() == (4,)
     record.close()
     assert sorted(one.name for one in (_folder(root) / "generations").iterdir()) == ["2", "CURRENT"]
@@ -181,7 +182,7 @@ async def test_automatic_build_that_fails_waits_for_more_changes(root: Path) -> 
     await catalog.close()
 
 
-@pytest.mark.parametrize("damage", ["short", "statistics", "manifest", "shard", "pointer"])
+@pytest.mark.parametrize("damage", ["short", "codes", "statistics", "manifest", "shard", "pointer"])
 async def test_broken_generation_is_passed_over(catalog: EmbeddedCatalog, root: Path, damage: str) -> None:
     """Whatever is broken in a generation, the record still serves everything, and the next build repairs it."""
     index = await _filled(catalog)
@@ -192,6 +193,8 @@ async def test_broken_generation_is_passed_over(catalog: EmbeddedCatalog, root: 
     place = _folder(root) / "generations" / "1"
     if damage == "short":
         os.truncate(place / "dense.f32", 10)
+    elif damage == "codes":
+        (place / "codes.u8").unlink()
     elif damage == "statistics":
         (place / "bm25.npz").write_bytes(bytes(len((place / "bm25.npz").read_bytes())))
     elif damage == "manifest":

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import grpc
+import numpy as np
 import pytest
+from qdrant_client import grpc as qdrant
 
 from indexers.errors import BuildFailed, CollectionNotFound, IndexUnavailable, ModelMismatch
 from indexers.filters import Filter, MatchAny
@@ -16,7 +18,7 @@ from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.options import QdrantOptions
 from indexers.types import CollectionKey, Counts, FieldType
 from tests.contract.index_places import MODEL
-from tests.fakes.encoded import encoded, found_documents, hybrid
+from tests.fakes.encoded import CODEC, encoded, found_documents, hybrid, token_vectors
 from tests.fakes.qdrant_servicer import FakeQdrant, serving
 
 KEY = CollectionKey("tenant", "docs")
@@ -109,6 +111,37 @@ async def test_delete_that_broke_off_is_made_good_by_deleting_again(fake: FakeQd
     assert await index.delete(["d0"]) == 1
     assert await found_documents(index, hybrid(index, "alpha beta", 20)) == {"d1"}
     assert await index.count(None) == Counts(1, 2)
+
+
+async def test_late_scores_are_one_call_for_the_candidates(fake: FakeQdrant, catalog: QdrantCatalog) -> None:
+    """Token vectors have no graph; all late scores take one call, and none where there is nothing to ask."""
+    index = await _filled(catalog, 5)
+    params = fake.declared["tokens"]
+    assert (params.size, params.distance, params.on_disk) == (CODEC.dim, qdrant.Distance.Dot, True)
+    assert params.multivector_config.comparator == qdrant.MultiVectorComparator.MaxSim
+    assert params.hnsw_config.HasField("m")
+    assert params.hnsw_config.m == 0
+    passages = await index.fetch((await index.search(hybrid(index, "alpha beta", 10), None)).chunk_ids)
+    fake.calls.clear()
+    assert np.isfinite(await index.late_scores(token_vectors("alpha"), passages)).all()
+    assert fake.calls == ["QueryBatch"]
+    await index.late_scores(token_vectors(""), passages)
+    await index.late_scores(token_vectors("alpha"), [])
+    assert fake.calls == ["QueryBatch"]
+    assert fake.without_tenant == []
+    fake.fail_next["QueryBatch"] = grpc.StatusCode.UNAVAILABLE
+    with pytest.raises(IndexUnavailable):
+        await index.late_scores(token_vectors("alpha"), passages)
+
+
+async def test_long_passages_are_written_in_small_calls(fake: FakeQdrant, catalog: QdrantCatalog) -> None:
+    """A call holds a bounded number of token vectors, so that no message is too large; every point arrives."""
+    index = await catalog.create(KEY, {}, "")
+    words = " ".join(f"w{n}" for n in range(300))
+    before = fake.calls.count("Upsert")
+    await index.upsert([encoded("long", [f"{words} x{n}" for n in range(10)])])
+    assert fake.calls.count("Upsert") - before == 3 + 2  # chunks, then the document and the collection
+    assert await index.count(None) == Counts(1, 10)
 
 
 async def test_replacing_never_shows_two_versions(catalog: QdrantCatalog) -> None:

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from encoders.errors import SchedulerFull
+from encoders.late.codec import LevelCodec
 from encoders.types import Outcome, TextKind, WorkClass
 from indexers.chunking import Chunker, ChunkLimits
 from indexers.errors import IndexUnavailable, InvalidDocument, TypeMismatch
@@ -19,7 +20,7 @@ from indexers.ingest import Indexer
 from indexers.parsing.parsed import ParsedDocument, ParseFailure, SkippedFile, SourceItem
 from indexers.reports import DocumentStatus, IndexCounts
 from indexers.types import Document, EncodedDocument, Epoch, FieldType
-from tests.fakes.encoders import HashEncoder, PieceCounter, unit_vector
+from tests.fakes.encoders import HashEncoder, PieceCounter, unit_vector, word_vectors
 from tests.fakes.memory_index import MemoryIndex
 
 WRITTEN, UNCHANGED, FAILED = DocumentStatus.WRITTEN, DocumentStatus.UNCHANGED, DocumentStatus.FAILED
@@ -63,6 +64,30 @@ async def test_upsert_skips_what_has_not_changed() -> None:
         await indexer.upsert([document], WorkClass.ONLINE)
     for other in (_indexer(index, HashEncoder(revision="r2")), _indexer(index, limits=ChunkLimits(target_tokens=100))):
         assert (await other.upsert([document], WorkClass.ONLINE)).outcomes[0].status is WRITTEN
+
+
+async def test_token_codes_come_out_of_the_same_run() -> None:
+    """A collection that stores token vectors gets each chunk's codes, and no text is encoded twice for them."""
+    codec = LevelCodec(8, 4)
+    index, encoder = MemoryIndex(code_bytes=codec.code_bytes), HashEncoder(codec=codec)
+    await _indexer(index, encoder).upsert([_document("a", "valve words")], WorkClass.ONLINE)
+    await _indexer(index, encoder).run(_parsed("b"))
+    assert encoder.texts == ["Title a\nvalve words", "Title b\ntext of b"]
+    for name, text in zip("ab", encoder.texts, strict=True):
+        (chunk,) = index.documents[name].chunks
+        assert np.array_equal(chunk.dense, unit_vector(text, 8))
+        assert chunk.codes is not None
+        assert np.array_equal(chunk.codes, codec.encode(word_vectors(text, 8)))
+
+
+async def test_token_codes_are_left_out_where_they_are_not_stored() -> None:
+    """A collection without token vectors gets none, and the same document counts as changed for one with them."""
+    codec = LevelCodec(8, 4)
+    plain, late = MemoryIndex(), MemoryIndex(code_bytes=codec.code_bytes)
+    for index in (plain, late):
+        await _indexer(index, HashEncoder(codec=codec)).upsert([_document("a")], WorkClass.ONLINE)
+    assert plain.documents["a"].chunks[0].codes is None
+    assert plain.documents["a"].fingerprint != late.documents["a"].fingerprint
 
 
 async def test_a_document_that_fails_to_encode_fails_alone() -> None:
