@@ -1,7 +1,7 @@
 """The one module that touches the Hugging Face hub: fetching a few files of a model into its client's cache.
 
 Its client reads its own variables (cache folder, `HF_TOKEN`, `HF_ENDPOINT` for a mirror, `HF_HUB_OFFLINE`); offline,
-what was fetched before is found. It compares sizes, not contents: `damaged_files` compares these, since the cache names
+what was fetched before is found. It compares sizes, not contents: `drop_damaged` compares these, since the cache names
 each file by a hash that the hub gave.
 """
 
@@ -33,10 +33,14 @@ def download(model: str, revision: str, patterns: Sequence[str]) -> Path:
         return Path(snapshot_download(model, revision=revision or None, allow_patterns=list(patterns)))
 
 
-def damaged_files(folder: Path) -> list[str]:
-    """Lists the files of a fetched folder whose contents are not what the hub said; paths inside the folder."""
+def drop_damaged(folder: Path) -> list[str]:
+    """Throws away the files of a fetched folder whose contents are not what the hub said; lists them."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
-    return [path.relative_to(folder).as_posix() for path in found if not _is_whole(path.resolve())]
+    damaged = [path for path in found if not _is_whole(path.resolve())]
+    for path in damaged:
+        path.resolve().unlink(missing_ok=True)
+        path.unlink()
+    return [path.relative_to(folder).as_posix() for path in damaged]
 
 
 def _is_whole(path: Path) -> bool:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from encoders.catalog.checking import check_file
-from encoders.catalog.folders import files_of, kind_of, onnx_files
+from encoders.catalog.folders import files_of, onnx_files, require_onnx_kind
 from encoders.catalog.opening import OpenPairs, open_pairs_of, open_texts
 from encoders.catalog.record import CheckFigures, Precision
 from encoders.catalog.references import TEXTS
 from encoders.errors import ModelNotFound
+from encoders.kinds import ModelKind
 from encoders.models import ModelFiles
 from encoders.tokenizing import Tokenization
 from encoders.types import Engine, TokenizedText
@@ -63,12 +64,12 @@ def bench_folder(
         ModelCheckFailed: the references cannot be used.
     """
     names = onnx_files(folder)
-    if not names or kind_of(folder) == "static":
+    paired = require_onnx_kind(folder, model) is ModelKind.CROSS_ENCODER
+    if not names:
         raise ModelNotFound(model, "it has no ONNX file to run; run `headrace models export` on it")
     figures = {precision: check_file(folder, model, precision, open_pairs) for precision in names}
     engines = {precision: _engine(folder, model, name, open_pairs) for precision, name in names.items()}
     files = files_of(folder, model, next(iter(names.values())))
-    paired = kind_of(folder) == "cross-encoder"
     speeds: dict[Precision, list[Speed]] = {precision: [] for precision in names}
     for length in lengths(files.max_tokens):
         progress(length)
@@ -85,7 +86,7 @@ def lengths(longest: int) -> list[int]:
 
 
 def _engine(folder: Path, model: str, name: str, open_pairs: OpenPairs) -> Engine[object]:
-    if kind_of(folder) == "cross-encoder":
+    if require_onnx_kind(folder, model) is ModelKind.CROSS_ENCODER:
         return open_pairs_of(folder, model, name, open_pairs).engine
     return open_texts(folder, model, name).engine
 

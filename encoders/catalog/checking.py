@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from encoders.catalog.agreement import cosines, kendall_tau, neighbour_agreement, pearson
-from encoders.catalog.folders import kind_of, onnx_files
+from encoders.catalog.folders import onnx_files, require_onnx_kind
 from encoders.catalog.opening import OpenPairs, logits_of, open_pairs_of, open_texts, vectors_of
-from encoders.catalog.record import CheckFigures, Precision, read_record, require_unchanged
+from encoders.catalog.record import CheckFigures, Precision
 from encoders.catalog.references import (
     PAIRS,
     REFERENCE_FILE,
@@ -26,6 +26,7 @@ from encoders.catalog.references import (
     write_text_references,
 )
 from encoders.errors import ModelCheckFailed, ModelNotFound, ModelUnsupported
+from encoders.kinds import ModelKind
 
 # What a file must reach; full precision differs from its references by rounding only. The bundled int8 bi-encoder
 # reaches 0.983 and 0.92, an int8 cross-encoder of six layers 0.999 and 0.92: a saturated product costs far more.
@@ -34,18 +35,16 @@ _LOWEST_PEARSON: dict[Precision, float] = {"fp32": 0.999, "int8": 0.98}
 _LOWEST_RANK_AGREEMENT: dict[Precision, float] = {"fp32": 0.95, "int8": 0.75}
 
 
-def check_folder(folder: Path, model: str, open_pairs: OpenPairs) -> dict[Precision, CheckFigures]:
-    """Compares each ONNX file of a folder with the references, and all recorded files with their hashes.
+def check_files(folder: Path, model: str, open_pairs: OpenPairs) -> dict[Precision, CheckFigures]:
+    """Compares each ONNX file of a folder with the references.
 
     Raises:
-        ModelCheckFailed: a recorded file changed, or there are no references that can be used.
+        ModelCheckFailed: there are no references that can be used.
         ModelNotFound, ModelUnsupported: it cannot be opened.
     """
-    record = read_record(folder, model)
-    if record is not None:
-        require_unchanged(folder, record, model)
     files = onnx_files(folder)
-    if kind_of(folder) == "static" or not files:
+    require_onnx_kind(folder, model)
+    if not files:
         raise ModelNotFound(model, "it has no ONNX file to check; run `headrace models export` on it")
     return {precision: check_file(folder, model, precision, open_pairs) for precision in files}
 
@@ -57,7 +56,7 @@ def check_file(folder: Path, model: str, precision: Precision, open_pairs: OpenP
         ModelCheckFailed: there are no references that can be used.
         ModelNotFound, ModelUnsupported: it cannot be opened.
     """
-    if kind_of(folder) == "cross-encoder":
+    if require_onnx_kind(folder, model) is ModelKind.CROSS_ENCODER:
         return _check_pairs(folder, model, precision, open_pairs)
     return _check_texts(folder, model, precision)
 
@@ -68,7 +67,7 @@ def write_references(folder: Path, model: str, open_pairs: OpenPairs) -> None:
     Raises:
         ModelNotFound, ModelUnsupported: it cannot be opened.
     """
-    if kind_of(folder) == "cross-encoder":
+    if require_onnx_kind(folder, model) is ModelKind.CROSS_ENCODER:
         write_pair_references(folder, _own_pairs(folder, model, open_pairs))
     else:
         write_text_references(folder, _own_texts(folder, model))

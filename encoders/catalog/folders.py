@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 from pathlib import Path
 from typing import Any
 
 from encoders.catalog.cards import licence_of
-from encoders.catalog.record import Kind, ModelRecord, Precision, marks, now, tool
+from encoders.catalog.record import ModelRecord, Precision, marks, now, tool
 from encoders.errors import ModelNotFound, ModelUnsupported
+from encoders.kinds import ModelKind, kind_of, require_kind
+from encoders.model_folder import ModelFolder, step_name
 from encoders.models import ModelFiles, resolve
 from encoders.sources import INT8, ModelSource
 from encoders.types import TextKind
@@ -17,21 +18,29 @@ from encoders.types import TextKind
 PRECISIONS: tuple[Precision, ...] = ("fp32", "int8")
 
 # Names of operators that only a quantized graph has. The nodes precede the weights in the file.
-_QUANTIZED = (b"DynamicQuantize", b"MatMulInteger", b"QLinear", b"QAttention", b"QuantizeLinear")
+_QUANTIZED = (b"DynamicQuantize", b"MatMulInteger", b"QLinear", b"QAttention", b"QuantizeLinear", b"DequantizeLinear")
 
 
-def kind_of(folder: Path) -> Kind:
-    """Tells what kind of model a folder holds, by its settings; whatever names no other kind is a bi-encoder."""
-    config = read_settings(folder, "config.json")
-    modules = read_settings(folder, "modules.json")
-    steps = modules if isinstance(modules, list) else []
-    if _field(config, "model_type") == "model2vec" or any("StaticEmbedding" in str(step) for step in steps):
-        return "static"
-    named = _field(read_settings(folder, "config_sentence_transformers.json"), "model_type")
-    heads = _field(config, "architectures") or ()
-    if named == "CrossEncoder" or any(str(head).endswith("ForSequenceClassification") for head in heads):
-        return "cross-encoder"
-    return "bi-encoder"
+def kind_in(folder: Path, model: str = "") -> ModelKind:
+    """Tells what kind of model a folder holds, by its settings; `model` is the name that errors carry.
+
+    Raises:
+        ModelUnsupported: its settings cannot be read.
+    """
+    opened = ModelFolder(model or folder.name, folder)
+    tag = str(opened.json("config_sentence_transformers.json").get("model_type") or "")
+    return kind_of(opened.json("config.json"), tag, [step_name(module) for module in opened.modules()])
+
+
+def require_onnx_kind(folder: Path, model: str) -> ModelKind:
+    """Returns the kind of a model that is an ONNX graph here: a bi-encoder or a cross-encoder.
+
+    Raises:
+        ModelUnsupported: it is of another kind.
+    """
+    kind = kind_in(folder, model)
+    require_kind(model, kind, {ModelKind.BI_ENCODER, ModelKind.CROSS_ENCODER}, ModelKind.BI_ENCODER)
+    return kind
 
 
 def onnx_files(folder: Path) -> dict[Precision, str]:
@@ -63,13 +72,13 @@ def fresh_record(folder: Path, model: str, revision: str, dim: int | None) -> Mo
     Raises:
         ModelNotFound, ModelUnsupported: it is no model that can be served.
     """
-    kind = kind_of(folder)
-    limits: dict[str, Any] = {"max_tokens": None, "pooling": "mean", "query_prompt": "", "passage_prompt": ""}
-    if kind != "static":
+    kind = kind_in(folder, model)
+    limits: dict[str, Any] = {"max_tokens": None, "pooling": None, "query_prompt": "", "passage_prompt": ""}
+    if kind is not ModelKind.STATIC:
         files = files_of(folder, model, next(iter(onnx_files(folder).values()), ""))
         limits = {
             "max_tokens": files.max_tokens,
-            "pooling": files.pooling.value if files.pooling and kind == "bi-encoder" else None,
+            "pooling": files.pooling.value if files.pooling else None,
             "query_prompt": files.prompts[TextKind.QUERY],
             "passage_prompt": files.prompts[TextKind.PASSAGE],
         }
@@ -78,24 +87,12 @@ def fresh_record(folder: Path, model: str, revision: str, dim: int | None) -> Mo
         revision=revision,
         licence=licence_of(folder),
         kind=kind,
-        dim=dim if kind != "cross-encoder" else None,
+        dim=dim if kind is not ModelKind.CROSS_ENCODER else None,
         files=marks(folder),
         tool=tool(),
         made_at=now(),
         **limits,
     )
-
-
-def read_settings(folder: Path, name: str) -> Any:
-    """Reads one JSON file of a folder; None when it is missing or unreadable, which `resolve` complains about."""
-    try:
-        return json.loads((folder / name).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-
-
-def _field(config: Any, name: str) -> Any:
-    return config.get(name) if isinstance(config, dict) else None
 
 
 def _is_quantized(path: Path) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from encoders.catalog.folders import fresh_record, onnx_files, read_settings
+from encoders.catalog.folders import fresh_record, onnx_files
 from encoders.catalog.record import ModelRecord, changed_files, read_record
 from encoders.errors import ModelError
+from encoders.model_folder import ModelFolder
 from encoders.sources import BUNDLED_PREFIX, bundled_folders
 
 _DEPTH = 2  # owner/name
@@ -49,14 +50,14 @@ def _listed(name: str, folder: Path) -> ListedModel:
     precisions = tuple(onnx_files(folder))
     try:
         record = read_record(folder, name)
-        shown = record or fresh_record(folder, name, "", _hidden_size(folder))
+        shown = record or fresh_record(folder, name, "", _hidden_size(name, folder))
     except ModelError as error:
         return ListedModel(name, folder, None, False, (), precisions, error.reason)
     changed = tuple(changed_files(folder, record)) if record is not None else ()
     return ListedModel(name, folder, shown, record is not None, changed, precisions, "")
 
 
-def _hidden_size(folder: Path) -> int | None:
-    config = read_settings(folder, "config.json")
-    size = (config.get("hidden_size") or config.get("hidden_dim")) if isinstance(config, dict) else None
+def _hidden_size(name: str, folder: Path) -> int | None:
+    config = ModelFolder(name, folder).json("config.json")
+    size = config.get("hidden_size") or config.get("hidden_dim")
     return size if isinstance(size, int) else None

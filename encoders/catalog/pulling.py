@@ -11,11 +11,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from encoders.catalog.checking import check_file, require_passed, write_references
-from encoders.catalog.folders import fresh_record, kind_of, onnx_files
+from encoders.catalog.folders import fresh_record, kind_in, onnx_files, require_onnx_kind
 from encoders.catalog.opening import OpenPairs, open_pairs_of, open_texts
 from encoders.catalog.record import ModelRecord, write_record
 from encoders.catalog.staging import copy_into, staged
 from encoders.errors import ModelNotFound, ModelUnsupported
+from encoders.kinds import ModelKind
 from encoders.sources import INT8, SETTINGS_FILES, ModelSource, is_hub_id
 
 CARD = "README.md"
@@ -49,12 +50,12 @@ def fetch_verified(model: str, revision: str, patterns: tuple[str, ...]) -> Path
         ModelUnsupported: one is damaged.
     """
     # Imported here: the hub's client takes a third of a second, which no other command should pay.
-    from encoders.hub import damaged_files, download  # noqa: PLC0415
+    from encoders.hub import download, drop_damaged  # noqa: PLC0415
 
     folder = download(model, revision, patterns)
-    damaged = damaged_files(folder)
+    damaged = drop_damaged(folder)
     if damaged:
-        raise ModelUnsupported(model, f"{', '.join(damaged)} is damaged; delete {folder} and what its links name")
+        raise ModelUnsupported(model, f"{', '.join(damaged)} arrived damaged and was thrown away; fetch it again")
     return folder
 
 
@@ -72,17 +73,18 @@ def _fetch(model: str, revision: str) -> tuple[Path, tuple[str, ...]]:
         folder = fetch_verified(model, revision, wanted)
         if any(name.endswith(".onnx") for name in matching(folder, wanted)):
             return folder, wanted
-    if kind_of(folder) != "static":
+    if kind_in(folder, model) is not ModelKind.STATIC:
+        require_onnx_kind(folder, model)
         raise ModelNotFound(model, f"it has no ONNX file; run `headrace models export {model}`")
     wanted = (*settings, _STATIC_WEIGHTS)
     return fetch_verified(model, revision, wanted), wanted
 
 
 def _record(fresh: Path, model: str, revision: str, open_pairs: OpenPairs) -> ModelRecord:
-    if kind_of(fresh) == "static":
+    if kind_in(fresh, model) is ModelKind.STATIC:
         return fresh_record(fresh, model, revision, None)
     precision, file = next(iter(onnx_files(fresh).items()))
-    if kind_of(fresh) == "cross-encoder":
+    if require_onnx_kind(fresh, model) is ModelKind.CROSS_ENCODER:
         open_pairs_of(fresh, model, file, open_pairs)
         dim = None
     else:

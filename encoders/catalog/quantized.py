@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from encoders.catalog.checking import check_file, require_passed, write_references
-from encoders.catalog.folders import fresh_record, kind_of, onnx_files
+from encoders.catalog.folders import fresh_record, onnx_files, require_onnx_kind
 from encoders.catalog.opening import OpenPairs
 from encoders.catalog.record import ModelRecord, QuantizationFacts, mark, read_record, require_unchanged, write_record
 from encoders.catalog.references import REFERENCE_FILE
@@ -50,7 +50,8 @@ def quantize_folder(folder: Path, model: str, open_pairs: OpenPairs, *, full_ran
     if record is not None:
         require_unchanged(folder, record, model)
     source = onnx_files(folder).get("fp32")
-    if source is None or kind_of(folder) == "static":
+    require_onnx_kind(folder, model)
+    if source is None:
         raise ModelNotFound(model, "it has no full-precision ONNX file to quantize; run `headrace models export` on it")
     with staged(folder, model) as fresh:
         settings = [path.relative_to(folder).as_posix() for path in folder.rglob("*.json")]
@@ -59,6 +60,8 @@ def quantize_folder(folder: Path, model: str, open_pairs: OpenPairs, *, full_ran
             _write_references(folder, fresh, source, model, open_pairs)
         target = (Path(source).parent / _INT8_NAME).as_posix()
         _quantize(folder / source, fresh / target, model, reduce_range=not full_range)
+        if "int8" not in onnx_files(fresh):
+            raise ModelUnsupported(model, "nothing in its graph can be quantized; serve it in full precision")
         figures = check_file(fresh, model, "int8", open_pairs)
         require_passed(model, "int8", figures)
         known = record or fresh_record(folder, model, "", None)
@@ -88,5 +91,5 @@ def _quantize(source: Path, target: Path, model: str, *, reduce_range: bool) -> 
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         quantize(source, target, reduce_range=reduce_range)
-    except (RuntimeError, ValueError, TypeError, KeyError, IndexError) as cause:
+    except (RuntimeError, ValueError, TypeError, KeyError, IndexError, AssertionError) as cause:
         raise ModelUnsupported(model, f"{source.name} cannot be quantized; export the model again") from cause

@@ -17,11 +17,11 @@ from typing import Literal, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from encoders.errors import ModelCheckFailed, ModelUnsupported
+from encoders.kinds import ModelKind
 
 RECORD_FILE = "headrace-model.json"
 _FORMAT = 1
 
-Kind: TypeAlias = Literal["bi-encoder", "cross-encoder", "static"]
 Precision: TypeAlias = Literal["fp32", "int8"]
 
 
@@ -73,7 +73,7 @@ class ModelRecord:
     model: str  # the id or folder that it was taken from
     revision: str  # the commit on the hub; "" for a folder
     licence: str  # as the model card names it; "" when it names none
-    kind: Kind
+    kind: ModelKind
     dim: int | None  # None for a cross-encoder
     max_tokens: int | None  # None for a static model, which has no limit of its own
     pooling: str | None

@@ -7,18 +7,17 @@ of it (tokenizer, pooling, prompts) is compared with references that sentence-tr
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from encoders.catalog.checking import check_file, require_passed
-from encoders.catalog.folders import fresh_record, kind_of, read_settings
+from encoders.catalog.folders import files_of, fresh_record, require_onnx_kind
 from encoders.catalog.opening import OpenPairs, open_texts
 from encoders.catalog.pulling import CARD, fetch_verified, matching
 from encoders.catalog.record import ExportFacts, ModelRecord, write_record
@@ -32,6 +31,8 @@ from encoders.catalog.references import (
 )
 from encoders.catalog.staging import copy_into, staged
 from encoders.errors import EncoderError, ExtraMissing, ModelCheckFailed, ModelNotFound, ModelUnsupported
+from encoders.kinds import ModelKind
+from encoders.models import ModelFiles
 from encoders.onnx import OnnxSession
 from encoders.sources import SETTINGS_FILES
 
@@ -60,6 +61,17 @@ def fetch_torch_weights(model: str, revision: str) -> Path:
     raise ModelNotFound(model, "it has no torch weights; choose another model")
 
 
+def require_extra() -> None:
+    """Looks for the libraries that an export needs, before anything is fetched for it.
+
+    Raises:
+        ExtraMissing: one is not installed.
+    """
+    missing = next((name for name in _LIBRARIES if importlib.util.find_spec(name) is None), None)
+    if missing:
+        raise ExtraMissing("export", missing)
+
+
 def export(source: Path, model: str, revision: str, target: Path, open_pairs: OpenPairs) -> ModelRecord:
     """Writes the ONNX form of the torch weights in `source` to `target`, which may be the same folder.
 
@@ -69,20 +81,16 @@ def export(source: Path, model: str, revision: str, target: Path, open_pairs: Op
         ModelCheckFailed: the file computes something else than torch; nothing was written.
         ModelNotWritten: the folder cannot be written, or no space is left.
     """
-    missing = next((name for name in _LIBRARIES if importlib.util.find_spec(name) is None), None)
-    if missing:
-        raise ExtraMissing("export", missing)
+    require_extra()
     from encoders.export.torch_models import OPSET, load  # noqa: PLC0415  needs the extra
 
-    if kind_of(source) == "static":
-        raise ModelUnsupported(model, "it is static, a table of vectors; it is served as it is, without an export")
-    paired = kind_of(source) == "cross-encoder"
+    paired = require_onnx_kind(source, model) is ModelKind.CROSS_ENCODER
     loaded = load(source, model, paired=paired)
     with staged(target, model) as fresh:
-        _copy_settings(source, fresh, model, paired=paired)
+        _copy_settings(source, fresh, model)
         name = next((name for name in _NAMES if (target / name).is_file()), _NAMES[-1])
         difference, optimized = _write_graph(loaded, fresh / name, model)
-        _write_references(loaded, fresh, model, open_pairs)
+        _write_references(loaded, fresh, files_of(fresh, model, name))
         figures = check_file(fresh, model, "fp32", open_pairs)
         require_passed(model, "fp32", figures)
         dim = None if paired else open_texts(fresh, model, name).dim
@@ -92,20 +100,12 @@ def export(source: Path, model: str, revision: str, target: Path, open_pairs: Op
     return record
 
 
-def _copy_settings(source: Path, fresh: Path, model: str, *, paired: bool) -> None:
+def _copy_settings(source: Path, fresh: Path, model: str) -> None:
     from encoders.export.torch_models import save_fast_tokenizer  # noqa: PLC0415
 
-    # The graph of a cross-encoder holds all of its steps; a bi-encoder's are done by whoever serves it.
-    left_out = {"modules.json"} if paired else set()
-    copy_into(source, fresh, [name for name in matching(source, (*SETTINGS_FILES, CARD)) if name not in left_out])
+    copy_into(source, fresh, matching(source, (*SETTINGS_FILES, CARD)))
     if not (fresh / "tokenizer.json").is_file():
         save_fast_tokenizer(source, fresh / "tokenizer.json", model)
-    config: Any = read_settings(fresh, "config.json")
-    if paired and kind_of(fresh) == "cross-encoder" and isinstance(config, dict):
-        # A head that is a module of its own is not named in the settings of the body.
-        heads = [f"{str(name).removesuffix('Model')}ForSequenceClassification" for name in config["architectures"]]
-        if not any(str(name).endswith("ForSequenceClassification") for name in config["architectures"]):
-            (fresh / "config.json").write_text(json.dumps({**config, "architectures": heads}), encoding="utf-8")
 
 
 def _write_graph(loaded: TorchModel, path: Path, model: str) -> tuple[float, bool]:
@@ -162,19 +162,20 @@ def _samples(loaded: TorchModel) -> Iterator[list[NDArray[np.int64]]]:
         yield [{"input_ids": ids, "attention_mask": mask, "token_type_ids": types}[name] for name in loaded.inputs]
 
 
-def _write_references(loaded: TorchModel, fresh: Path, model: str, open_pairs: OpenPairs) -> None:
-    if loaded.output == "logits":
-        write_pair_references(fresh, PairReferences(PAIRS, _single(loaded.references(PAIRS), model)))
+def _write_references(loaded: TorchModel, fresh: Path, files: ModelFiles) -> None:
+    if files.kind is ModelKind.CROSS_ENCODER:
+        write_pair_references(fresh, PairReferences(PAIRS, _logits(loaded.references(PAIRS), files)))
     else:
         write_text_references(fresh, TextReferences(TEXTS, loaded.references(TEXTS)))
 
 
-def _single(scores: NDArray[np.float32], model: str) -> NDArray[np.float64]:
-    """Returns a logit a pair; of two classes, how much the second is ahead of the first."""
+def _logits(scores: NDArray[np.float32], files: ModelFiles) -> NDArray[np.float64]:
+    """Returns a logit a pair; of two classes, how much the relevant one is ahead of the other."""
     columns = scores.reshape(len(scores), -1).astype(np.float64)
-    if columns.shape[1] > 2:
-        raise ModelUnsupported(
-            model, f"it tells {columns.shape[1]} classes apart, not one score; choose a cross-encoder"
-        )
-    result: NDArray[np.float64] = columns[:, -1] - (columns[:, 0] if columns.shape[1] == 2 else 0.0)
+    classes = columns.shape[1]
+    if classes > 2:
+        raise ModelUnsupported(files.model_id, f"it has {classes} classes, not one score; choose a cross-encoder")
+    if classes == 1:
+        return columns[:, 0]
+    result: NDArray[np.float64] = columns[:, files.relevant_class] - columns[:, 1 - files.relevant_class]
     return result

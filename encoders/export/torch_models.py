@@ -27,7 +27,15 @@ from encoders.errors import ModelUnsupported
 
 OPSET = 17
 _PLAIN = {"attn_implementation": "eager", "dtype": torch.float32}
-_FOREIGN = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, AssertionError, ImportError)
+_FOREIGN: tuple[type[Exception], ...] = (
+    RuntimeError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    AssertionError,
+    ImportError,
+)
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 # Protobuf ends at 2 GiB; larger models need their weights beside the file.
 _LARGEST_BYTES = 1_900_000_000
@@ -60,7 +68,7 @@ def load(folder: Path, model: str, *, paired: bool) -> TorchModel:
         ModelUnsupported: they cannot be loaded, or the model is too large for one file.
     """
     opened: Any = CrossEncoder if paired else SentenceTransformer
-    disable_progress_bar()
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     reason = "its torch weights cannot be loaded; give a folder with config.json and safetensors"
     with _quiet(), _translated(model, reason, (OSError, SafetensorError)):
         whole = opened(str(folder), device="cpu", local_files_only=True, model_kwargs=dict(_PLAIN)).eval()
@@ -169,5 +177,5 @@ def _quiet() -> Iterator[None]:
 def _translated(model: str, reason: str, also: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     try:
         yield
-    except (*_FOREIGN, *also) as cause:
+    except _FOREIGN + also as cause:
         raise ModelUnsupported(model, reason) from cause

@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from retrieval.cli import ask, collections, config, demo, documents, health, index, info, keys, retrieve, serve
+from retrieval.cli import (
+    ask,
+    collections,
+    config,
+    demo,
+    documents,
+    health,
+    index,
+    info,
+    keys,
+    models,
+    rerank_train,
+    retrieve,
+    serve,
+)
 
 _HELP = """From question to grounded, cited, streamed answer.
 
@@ -48,6 +62,8 @@ app.add_typer(collections.commands, name="collections")
 app.add_typer(documents.commands, name="documents")
 app.add_typer(config.commands, name="config")
 app.add_typer(keys.commands, name="keys")
+app.add_typer(rerank_train.commands, name="rerank")
+app.add_typer(models.commands, name="models")
 app.command("info")(info.info)
 app.command("health")(health.health)
 app.command("demo")(demo.demo)

@@ -1,0 +1,135 @@
+"""`headrace models pull`, in a process of its own, with the real hub client against a hub on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.hub_server import COMMIT, HubServer, Repository
+from tests.fakes.tiny_folders import CARD, make_tiny_folder
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "hf_of_this_test"
+
+
+@dataclass
+class Hub:
+    """A hub with the repositories `acme/texts`, `acme/pairs` (private) and `acme/torch` (no ONNX)."""
+
+    server: HubServer
+    folder: Path
+
+    def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Runs `headrace models` against this hub."""
+        shared = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HEADRACE_"))}
+        own = {"HF_ENDPOINT": self.server.url, "HF_HOME": str(self.folder / "cache")}
+        return subprocess.run(
+            [sys.executable, "-m", "retrieval.cli.main", "models", *arguments, "--folder", str(self.folder / "models")],
+            env={**shared, **own, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'proto'}", **environ},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=self.folder,
+            check=False,
+        )
+
+    @property
+    def pulled(self) -> list[str]:
+        """Lists what lies in the models folder, hidden files included."""
+        models = self.folder / "models"
+        return sorted(path.relative_to(models).as_posix() for path in models.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    """Starts the hub."""
+    texts = make_tiny_folder(tmp_path / "texts")
+    (texts / "model.safetensors").write_bytes(b"weights that nobody asked for")
+    pairs = make_tiny_folder(tmp_path / "pairs", paired=True)
+    torch = make_tiny_folder(tmp_path / "torch")
+    (torch / "onnx" / "model.onnx").rename(torch / "model.safetensors")
+    repositories = {
+        "acme/texts": Repository(texts),
+        "acme/pairs": Repository(pairs, token=TOKEN),
+        "acme/torch": Repository(torch),
+    }
+    with HubServer(repositories) as server:
+        yield Hub(server, tmp_path)
+
+
+def sentence(ended: subprocess.CompletedProcess[str]) -> str:
+    """Returns the one sentence in which a failed command ended."""
+    assert ended.returncode == 1, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stderr.strip().splitlines()[-1]
+
+
+def test_pull_takes_the_needed_files_from_a_mirror_and_offline_the_cached_ones(hub: Hub) -> None:
+    """HF_ENDPOINT names the hub; weights for torch stay there; HF_HUB_OFFLINE fetches nothing."""
+    ended = hub.run("pull", "acme/texts", "--json")
+    assert ended.returncode == 0, ended.stderr
+    record = json.loads(ended.stdout)
+    assert (record["revision"], record["licence"], record["dim"]) == (COMMIT, "mit", 16)
+    assert record["checks"]["fp32"]["passed"] is True
+    assert "model.safetensors" not in hub.server.downloads()
+    assert "acme/texts/onnx/model.onnx" in hub.pulled
+    assert "acme/texts/headrace-model.json" in hub.pulled
+    asked = len(hub.server.requests)
+    assert hub.run("pull", "acme/texts", HF_HUB_OFFLINE="1").returncode == 0
+    assert "did not give it" in sentence(hub.run("pull", "acme/pairs", HF_HUB_OFFLINE="1"))
+    assert len(hub.server.requests) == asked
+
+
+def test_private_model_opens_with_its_token(hub: Hub) -> None:
+    """HF_TOKEN is sent with every request; without it the model is not there."""
+    assert "check name, network and rights" in sentence(hub.run("pull", "acme/pairs"))
+    assert hub.pulled == []
+    ended = hub.run("pull", "acme/pairs", HF_TOKEN=TOKEN)
+    assert ended.returncode == 0, ended.stderr
+    assert "cross-encoder" in ended.stdout
+    assert {token for _, _, token in hub.server.requests} == {"", TOKEN}
+
+
+def test_model_without_onnx_is_sent_to_export(hub: Hub) -> None:
+    """Torch weights are not fetched for nothing, and nothing is left behind."""
+    assert "headrace models export acme/torch" in sentence(hub.run("pull", "acme/torch"))
+    assert "model.safetensors" not in hub.server.downloads()
+    assert hub.pulled == []
+
+
+def test_download_that_breaks_off_leaves_nothing(hub: Hub) -> None:
+    """The client tries again for some seconds; then one sentence ends it."""
+    hub.server.repositories["acme/texts"].halved.add("onnx/model.onnx")
+    assert "did not give it" in sentence(hub.run("pull", "acme/texts"))
+    assert hub.pulled == []
+
+
+def test_file_with_other_bytes_is_thrown_away_and_the_next_pull_is_good(hub: Hub) -> None:
+    """The length is right and the hash is not: the file is refused, and fetched anew the next time."""
+    garbled = hub.server.repositories["acme/texts"].garbled
+    garbled.add("onnx/model.onnx")
+    assert "onnx/model.onnx arrived damaged" in sentence(hub.run("pull", "acme/texts"))
+    assert hub.pulled == []
+    garbled.clear()
+    assert hub.run("pull", "acme/texts").returncode == 0
+    assert "acme/texts/onnx/model.onnx" in hub.pulled
+
+
+def test_file_that_is_no_model_is_refused_and_the_former_one_stays(hub: Hub) -> None:
+    """What the hub holds may itself be broken; what was pulled before keeps working."""
+    assert hub.run("pull", "acme/texts").returncode == 0
+    before = hub.pulled
+    repository = hub.server.repositories["acme/texts"]
+    (repository.folder / "onnx" / "model.onnx").write_bytes(b"\x08\x08" * 100)
+    (repository.folder / "README.md").write_text(CARD + "\nA later version.\n", encoding="utf-8")
+    assert "ONNX Runtime cannot open model.onnx" in sentence(
+        hub.run("pull", "acme/texts", HF_HOME=str(hub.folder / "other"))
+    )
+    assert hub.pulled == before
