@@ -16,7 +16,8 @@ class DenseSettings(Section):
     """`bundled:minilm-l6`, a local folder, or a Hugging Face id. Pooling, prompts and limits come from its files."""
 
     file: str = ""
-    """The ONNX file inside the model's folder, as a relative path; empty picks the usual one."""
+    """The ONNX file inside the model's folder, as a relative path; empty takes the full-precision or the int8 one.
+    Of both the one that is faster here and agrees with full precision is taken, once for a data folder and machine."""
 
 
 class EncodersSettings(Section):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
 from encoders.errors import EncodingFailed, NonFiniteOutput, SchedulerFull, SchedulerStopped, WorkExpired
+from encoders.pieces import PiecePolicy
 from encoders.scheduler import TokenScheduler
-from encoders.types import WorkClass
-from tests.fakes.engines import EchoEngine, EngineDied, GatedEngine, items
+from encoders.types import Outcome, TokenizedText, WorkClass
+from tests.fakes.engines import WAIT_S, EchoEngine, EngineDied, GatedEngine, items
 
 ONLINE, BULK = WorkClass.ONLINE, WorkClass.BULK
 
@@ -148,7 +151,7 @@ async def test_long_call_does_not_delay_a_short_one(scheduler: TokenScheduler) -
 async def test_scheduler_ends_a_call_at_its_deadline(scheduler: TokenScheduler) -> None:
     """EMB-22: work whose caller has left costs no more than the item in progress."""
     engine = GatedEngine()
-    deadline = time.monotonic_ns() + 50_000_000
+    deadline = time.monotonic_ns() + 100_000_000
     late = [asyncio.create_task(scheduler.submit(engine, items(number), ONLINE, deadline)) for number in range(20)]
     for outcomes in await asyncio.gather(*late):
         assert isinstance(outcomes[0].error, WorkExpired)
@@ -267,3 +270,128 @@ async def test_bulk_work_goes_on_beside_online_work_and_gets_its_threads_back() 
         assert [outcome.value for outcome in await bulk] == [1, 2, 3]
     finally:
         await asyncio.to_thread(scheduler.stop)
+
+
+BATCHES = PiecePolicy(budget_tokens=16, longest_tokens=8)
+
+
+async def _behind(
+    scheduler: TokenScheduler, engine: EchoEngine, *calls: list[TokenizedText]
+) -> list[list[Outcome[int]]]:
+    """Submits calls while the only worker is held, so that all of them wait together, and returns their outcomes."""
+    gated = GatedEngine()
+    blocker = asyncio.create_task(scheduler.submit(gated, items(0), ONLINE, None))
+    await _begun(gated)
+    tasks = [asyncio.create_task(scheduler.submit(engine, call, ONLINE, None)) for call in calls]
+    await asyncio.sleep(0)
+    gated.gate.set()
+    await blocker
+    return list(await asyncio.gather(*tasks))
+
+
+async def test_items_of_like_length_share_a_piece(scheduler: TokenScheduler) -> None:
+    """A batch holds what the budget allows, across calls; an item above it runs alone; outcomes keep their places."""
+    engine = EchoEngine()
+    scheduler.set_policy("echo", BATCHES)
+    calls = [items(1, 2, tokens=4), [*items(3, tokens=40), *items(4, tokens=4)], items(5, tokens=4)]
+    outcomes = await _behind(scheduler, engine, *calls)
+    assert [[outcome.value for outcome in call] for call in outcomes] == [[1, 2], [3, 4], [5]]
+    assert sorted(len(run) for run in engine.runs) == [1, 4]
+    assert [3] in engine.runs
+    stats = scheduler.stats()
+    assert (stats.queued_online_items, stats.queued_bulk_items) == (0, 0)
+
+
+async def test_failing_item_of_a_batch_fails_alone(scheduler: TokenScheduler) -> None:
+    """One exception among 32 items of a piece: the other 31 have their values."""
+    engine = EchoEngine(faults={17: ValueError})
+    scheduler.set_policy("echo", PiecePolicy(budget_tokens=1_000, longest_tokens=8))
+    [outcomes] = await _behind(scheduler, engine, items(*range(32)))
+    assert len(engine.runs[0]) == 32
+    assert [number for number, outcome in enumerate(outcomes) if outcome.value != number] == [17]
+    assert isinstance(outcomes[17].error, EncodingFailed)
+    assert isinstance(outcomes[17].error.__cause__, ValueError)
+
+
+async def test_batch_leaves_out_what_came_too_late(scheduler: TokenScheduler) -> None:
+    """Expired and cancelled calls are dropped when a piece is made, never computed."""
+    engine, gated = EchoEngine(), GatedEngine()
+    scheduler.set_policy("echo", BATCHES)
+    blocker = asyncio.create_task(scheduler.submit(gated, items(0), ONLINE, None))
+    await _begun(gated)
+    left = asyncio.create_task(scheduler.submit(engine, items(1), ONLINE, None))
+    late = asyncio.create_task(scheduler.submit(engine, items(2), ONLINE, time.monotonic_ns() + 20_000_000))
+    stays = asyncio.create_task(scheduler.submit(engine, items(3), ONLINE, None))
+    await asyncio.sleep(0)
+    left.cancel()
+    [expired] = await late
+    assert isinstance(expired.error, WorkExpired)
+    gated.gate.set()
+    await blocker
+    assert [outcome.value for outcome in await stays] == [3]
+    assert engine.runs == [[3]]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_every_item_of_a_batch_that_kills_its_worker_has_an_outcome(scheduler: TokenScheduler) -> None:
+    """No caller waits for a thread that is gone."""
+    engine = EchoEngine(faults={2: EngineDied})
+    scheduler.set_policy("echo", BATCHES)
+    [outcomes] = await _behind(scheduler, engine, items(1, 2, 3))
+    assert [type(outcome.error) for outcome in outcomes] == [EncodingFailed] * 3
+    await asyncio.to_thread(engine.threads[-1].join)
+
+
+async def test_times_of_a_batch_add_up_by_tokens(scheduler: TokenScheduler) -> None:
+    """Each item is charged its share of the run."""
+    scheduler.set_policy("echo", PiecePolicy(budget_tokens=1_000, longest_tokens=16))
+    [outcomes] = await _behind(scheduler, EchoEngine(), [*items(1, tokens=12), *items(2, tokens=14)])
+    assert outcomes[0].compute_ns > 0
+    assert outcomes[1].compute_ns * 12 == pytest.approx(outcomes[0].compute_ns * 14, rel=0.01)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_missing_thread_is_told_and_started_when_the_system_gives_one(
+    scheduler: TokenScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that dies while no thread can be started makes the scheduler unhealthy; the next call tries again."""
+    told: list[bool] = []
+    changed = threading.Event()
+
+    def tell(healthy: bool) -> None:
+        told.append(healthy)
+        changed.set()
+
+    scheduler.watch(tell)
+    engine = EchoEngine(faults={1: EngineDied})
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", _no_thread)
+        (outcome,) = await scheduler.submit(engine, items(1), ONLINE, None)
+        assert isinstance(outcome.error, EncodingFailed)
+        assert changed.wait(WAIT_S)
+        assert not scheduler.healthy
+        assert scheduler.stats().alive_threads == 1
+        scheduler.heal()
+        assert not scheduler.healthy
+    (outcome,) = await scheduler.submit(EchoEngine(), items(2), ONLINE, None)
+    assert outcome.value == 2
+    assert told == [False, True]
+    engine.threads[0].join(WAIT_S)
+
+
+def _no_thread(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+async def test_scheduler_keeps_nothing_of_a_call_that_has_ended(scheduler: TokenScheduler) -> None:
+    """Memory is flat: neither the queue nor an idle thread holds on to items."""
+    engine = EchoEngine()
+    given = items(*range(8))
+    seen = [weakref.ref(item.ids) for item in given]
+    await scheduler.submit(engine, given, BULK, None)
+    (outcome,) = await scheduler.submit(engine, items(99), BULK, time.monotonic_ns() - 1)
+    assert isinstance(outcome.error, WorkExpired)
+    await scheduler.submit(engine, items(100), BULK, None)  # what the only thread may still hold
+    del given
+    gc.collect()
+    assert [found for found in seen if found() is not None] == []
