@@ -33,6 +33,7 @@ class Pool:
     query: str
     passages: Sequence[str]
     base: NDArray[np.float64]  # [n], falling
+    cached: bool = True  # whether logits may be taken from the cache, and kept there
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class AnytimeReranker:
     """Refines pools with a cross-encoder."""
 
     def __init__(
-        self, reranker: AsyncReranker, cache: ScoreCache | None, now_ns: Callable[[], int] = time.monotonic_ns
+        self, reranker: AsyncReranker, cache: ScoreCache, now_ns: Callable[[], int] = time.monotonic_ns
     ) -> None:
         self._reranker = reranker
         self._cache = cache
@@ -66,24 +67,18 @@ class AnytimeReranker:
             RerankIncomplete: a pair failed, was refused or came too late; no score of the pool is to be used.
         """
         asker = Asker(pool.tenant, self._reranker.revision, pool.query)
-        known = np.full(len(pool.passages), np.nan)
-        if self._cache is not None:
-            known = self._cache.get(asker, pool.passages)
+        cache = self._cache if pool.cached else None
+        known = np.full(len(pool.passages), np.nan) if cache is None else cache.get(asker, pool.passages)
         pairs = await self._reranker.tokenize(pool.query, pool.passages)
         progress = Progress(pool.base, known, [pair.token_count for pair in pairs], aim)
         run = _Run(self._reranker, pairs, progress, deadline_ns, self._now_ns)
         try:
             await run.to_its_end()
         finally:
-            self._remember(asker, pool.passages, known, progress.logits)
+            fresh = np.flatnonzero(np.isnan(known) & ~np.isnan(progress.logits)).tolist()
+            if cache is not None:
+                cache.put(asker, [pool.passages[place] for place in fresh], progress.logits[fresh])
         return run.refined(int(np.count_nonzero(~np.isnan(known))))
-
-    def _remember(
-        self, asker: Asker, passages: Sequence[str], known: NDArray[np.float64], logits: NDArray[np.float64]
-    ) -> None:
-        fresh = np.flatnonzero(np.isnan(known) & ~np.isnan(logits)).tolist()
-        if self._cache is not None and fresh:
-            self._cache.put(asker, [passages[place] for place in fresh], logits[fresh])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +168,7 @@ class _Run:
 
     def _pace_ns(self, under_way_tokens: int) -> float:
         """Returns the wall time of a token: at first by what the queue shows, then as this run has seen it."""
-        alone = self._reranker.load().ns_per_token / self._load.workers
+        alone = max(1.0, self._reranker.load().ns_per_token) / self._load.workers
         if not self._landed:
             # Others have at most two pieces each in line, and the workers take turns between callers.
             return alone * (1.0 + self._load.queued_pairs / (2.0 * self._load.workers))

@@ -1,6 +1,7 @@
 """What can go wrong while reranking.
 
 RerankError
+├── LateIncomplete        not every passage has token vectors in time; the whole list falls back
 ├── RerankIncomplete      not every pair was scored: the deadline, a failing item; the whole list falls back
 └── QueryTooLong          the query alone fills its share of a pair and truncation was not allowed
 """
@@ -14,6 +15,17 @@ Reason: TypeAlias = Literal["deadline", "unavailable"]
 
 class RerankError(Exception):
     """Anything that this package raises on purpose."""
+
+
+class LateIncomplete(RerankError):
+    """Late interaction could not score every passage, so the caller keeps the previous order for all.
+
+    `reason` is `deadline` when time ran out and `unavailable` when the store or a passage failed; the cause is chained.
+    """
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(f"late interaction could not score every passage ({reason}); the previous order stays")
+        self.reason = reason
 
 
 class RerankIncomplete(RerankError):

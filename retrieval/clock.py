@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
+from rerank.types import Stop
+
 
 class Stage(enum.Enum):
     """The stages of a request, in their order."""
@@ -49,13 +51,25 @@ class CacheUse:
 
 
 @dataclass(frozen=True, slots=True)
-class RerankReport:
-    """What the reranker did; `stop` is one of all, settled, deadline, gate, unavailable."""
+class LateReport:
+    """What late interaction did; `skipped` says why it took no part and is empty when it did."""
 
-    model: str
-    pairs: int
-    tokens: int
-    stop: str
+    model: str = ""  # the encoder whose token vectors were compared
+    passages: int = 0
+    computed: int = 0  # of the passages, those whose token vectors were not stored and had to be computed
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RerankReport:
+    """What reranking did."""
+
+    model: str  # the cross-encoder; empty when none is configured
+    pairs: int  # that the cross-encoder ran on
+    tokens: int  # of those pairs
+    stop: Stop | None  # None when neither stage could take part
+    cached_pairs: int = 0  # whose logit was known from before
+    late: LateReport = LateReport()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,12 @@ from indexers.filters import Filter
 from indexers.index import Catalog, Index
 from indexers.schema import coerce_filter
 from indexers.types import CollectionKey, Epoch, SearchQuery
+from rerank.score_cache import ScoreCache
 from rerank.types import AsyncReranker
 from retrieval.admission import Admission
 from retrieval.assembly import PassageCounter, assemble, generation_budget
 from retrieval.caching.embeddings import QueryEmbeddings
+from retrieval.caching.token_codes import TokenCodes
 from retrieval.citations import CitationParser
 from retrieval.clock import Stage, StageClock
 from retrieval.deadline import Deadline
@@ -30,7 +32,8 @@ from retrieval.live import LiveSettings
 from retrieval.scope import Scope
 from retrieval.stages.embed import DenseQuery, embed_dense, embed_sparse
 from retrieval.stages.fetch import join_passages
-from retrieval.stages.rerank import rerank_hits
+from retrieval.stages.late import LateInteraction
+from retrieval.stages.rerank import Cascade, Question
 from retrieval.trace import Trace
 from retrieval.types import (
     BackendEnd,
@@ -56,7 +59,9 @@ class Engines:
     catalog: Catalog
     encoder: AsyncDenseEncoder
     embeddings: QueryEmbeddings
+    token_codes: TokenCodes
     reranker: AsyncReranker | None
+    pair_scores: ScoreCache
     counter: PassageCounter
     backends: Mapping[str, Backend]
 
@@ -75,6 +80,8 @@ class Pipeline:
 
     def __init__(self, engines: Engines, admission: Admission, live: LiveSettings) -> None:
         self._engines = engines
+        late = LateInteraction(engines.encoder, engines.token_codes)
+        self._cascade = Cascade(late, engines.reranker, engines.pair_scores)
         self._admission = admission
         self._live = live
 
@@ -123,15 +130,16 @@ class Pipeline:
                 candidates = await index.search(query, target.filter)
             trace.candidates = len(candidates.chunk_ids)
         with clock.stage(Stage.FUSE):
-            keep = max(thresholds.top_k, thresholds.rerank_depth if thresholds.rerank else 0)
+            keep = max(thresholds.top_k, self._cascade.depth(thresholds, dense))
             fused = fuse(candidates, thresholds, upper_bound(sparse) if sparse else 0.0, keep)
         with clock.stage(Stage.FETCH):
             async with deadline.bound(Stage.FETCH):
                 passages = await index.fetch([candidate.chunk_id for candidate in fused])
             hits = join_passages(fused, passages, target.filter, index.definition.fields)
-        if thresholds.rerank and self._engines.reranker is not None:
+        if thresholds.rerank:
             with clock.stage(Stage.RERANK):
-                hits = await rerank_hits(self._engines.reranker, request.query, hits, thresholds, trace, deadline)
+                question = Question(request, dense, index, target.scope)
+                hits = await self._cascade.rerank(question, hits, trace, deadline)
         return hits[: thresholds.top_k], epoch
 
     async def _answer(

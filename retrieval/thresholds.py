@@ -6,8 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TypeVar
 
+from rerank.calibrate import Mixture
+from rerank.stopping import StopRule
 from retrieval.errors import InvalidRequest, RerankerMissing
 from retrieval.settings import Settings
+from retrieval.settings.engines import AnytimeSettings
 from retrieval.types import Fusion, Mode, Thresholds
 
 Number = TypeVar("Number", int, float)
@@ -34,16 +37,17 @@ def resolve(settings: Settings, overrides: Overrides) -> Thresholds:
 
     Raises:
         InvalidRequest: an override is outside its bounds.
-        RerankerMissing: a rerank is asked for and no cross-encoder is configured.
+        RerankerMissing: a rerank is asked for, and neither late interaction nor a cross-encoder is configured.
     """
     retrieval, rerank, context = settings.retrieval, settings.rerank, settings.context
     top_k = _within("top_k", overrides.top_k, retrieval.top_k, 1, retrieval.max_top_k)
     candidates = _within(
         "options.candidates", overrides.candidates, max(retrieval.candidates, top_k), top_k, retrieval.max_candidates
     )
-    wants_rerank = rerank.enabled if overrides.rerank is None else overrides.rerank
-    if wants_rerank and not rerank.model:
+    can_rerank = rerank.late.enabled or bool(rerank.model)
+    if overrides.rerank and not can_rerank:
         raise RerankerMissing
+    wants_rerank = can_rerank and (rerank.enabled if overrides.rerank is None else overrides.rerank)
     return Thresholds(
         top_k=top_k,
         mode=overrides.mode or Mode(retrieval.mode),
@@ -55,8 +59,10 @@ def resolve(settings: Settings, overrides: Overrides) -> Thresholds:
         rerank=wants_rerank,
         rerank_depth=_depth(settings, overrides, top_k, wants_rerank),
         rerank_deadline_share=rerank.deadline_share,
-        first_stage_weight=rerank.first_stage_weight,
-        cross_encoder_weight=rerank.cross_encoder_weight,
+        late=rerank.late.enabled,
+        mixture=Mixture(rerank.first_stage_weight, rerank.late.weight, rerank.cross_encoder_weight),
+        gate_margin=rerank.anytime.gate_margin,
+        stop_rule=stop_rule_of(rerank.anytime),
         context_tokens=_within(
             "options.context_tokens", overrides.context_tokens, context.budget_tokens, 16, context.max_budget_tokens
         ),
@@ -65,13 +71,18 @@ def resolve(settings: Settings, overrides: Overrides) -> Thresholds:
     )
 
 
+def stop_rule_of(settings: AnytimeSettings) -> StopRule:
+    """Returns the stop rule that the settings describe."""
+    return StopRule(settings.tolerance, settings.intercept, settings.slope, settings.prior_pairs, settings.margins)
+
+
 def _depth(settings: Settings, overrides: Overrides, top_k: int, wants_rerank: bool) -> int:
     """All that is returned is reranked, so that the scores of a reply are of one kind."""
     rerank = settings.rerank
     depth = _within("options.rerank_depth", overrides.rerank_depth, rerank.depth, 1, rerank.max_depth)
-    if not wants_rerank:
-        return depth
-    return max(depth, _within("top_k", top_k, top_k, 1, rerank.max_depth))
+    if wants_rerank and rerank.model:
+        _within("top_k", top_k, top_k, 1, rerank.max_depth)
+    return max(depth, top_k) if wants_rerank else depth
 
 
 def _within(field: str, asked: Number | None, default: Number, low: Number, high: Number) -> Number:

@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 from indexers.filters import Filter
 from indexers.types import Epoch, Passage
+from rerank.calibrate import Mixture
+from rerank.stopping import StopRule
 from retrieval.clock import Ledger
 
 
@@ -41,10 +43,12 @@ class Thresholds:
     candidates: int  # a branch
     min_score: float
     rerank: bool
-    rerank_depth: int
+    rerank_depth: int  # at least top_k when `rerank`
     rerank_deadline_share: float
-    first_stage_weight: float
-    cross_encoder_weight: float
+    late: bool  # whether late interaction takes part
+    mixture: Mixture
+    gate_margin: float  # 0 for no gate
+    stop_rule: StopRule
     context_tokens: int
     duplicate_overlap: float
     use_cache: bool
@@ -79,6 +83,7 @@ class ScoreParts:
     dense: float | None = None  # cosine
     sparse: float | None = None  # BM25
     fused: float | None = None
+    late: float | None = None  # late interaction, in about [-1, 1]
     rerank: float | None = None  # sigmoid of the logit
 
 

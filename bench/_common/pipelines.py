@@ -17,10 +17,12 @@ from indexers.options import DenseModel, IndexOptions, ShardKind
 from indexers.parsing.parsed import ParsedDocument
 from indexers.reports import IndexReport
 from indexers.types import CollectionKey, Document, FieldType, Metadata
+from rerank.score_cache import StoredScores
 from rerank.types import AsyncReranker
 from retrieval.admission import Admission
 from retrieval.caching.embeddings import EmbeddingShape, QueryEmbeddings
 from retrieval.caching.memory import MemoryCache
+from retrieval.caching.token_codes import TokenCodes
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
 from retrieval.settings import Settings
@@ -64,7 +66,11 @@ async def request_path_over(
             catalog=catalog,
             encoder=encoder,
             embeddings=QueryEmbeddings(MemoryCache("query", _NO_CACHE_BYTES), EmbeddingShape(encoder.dim)),
+            token_codes=TokenCodes(
+                MemoryCache("codes", _NO_CACHE_BYTES), encoder.codec.code_bytes if encoder.codec else 0
+            ),
             reranker=reranker,
+            pair_scores=StoredScores(MemoryCache("scores", _NO_CACHE_BYTES)),
             counter=RememberingCounter(encoders.dense.tokenization, knows_passages=True),
             backends={},
         )
@@ -81,7 +87,8 @@ def open_catalog(settings: Settings, encoder: AsyncDenseEncoder, folder: Path) -
     options = IndexOptions(
         kind=ShardKind(settings.index.kind), build_automatically=False, search_ef=settings.index.hnsw_ef
     )
-    return EmbeddedCatalog(folder, DenseModel(encoder.model_id, encoder.revision, encoder.dim), options)
+    model = DenseModel(encoder.model_id, encoder.revision, encoder.dim, encoder.codec)
+    return EmbeddedCatalog(folder, model, options)
 
 
 async def index_documents(

@@ -40,7 +40,7 @@ def hit_table(hits: list[dict[str, Any]]) -> RenderableType | str:
     """Returns hits, best first, with their scores and how they begin."""
     if not hits:
         return "nothing was found"
-    parts = ["dense", "sparse", "rerank"]
+    parts = ["dense", "sparse", "late", "rerank"]
     rows = [
         (
             str(rank),

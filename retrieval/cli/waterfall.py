@@ -46,6 +46,20 @@ def remarks(ledger: dict[str, Any]) -> list[str]:
     if ledger["first_delta_ns"]:
         said.append(f"first words after {_ms(ledger['first_delta_ns'])} ms")
     said += [f"cache {use['cache']}: {'hit' if use['hit'] else 'miss'}" for use in ledger["caches"]]
+    return said + (_reranking(ledger["rerank"]) if ledger["rerank"] else [])
+
+
+def _reranking(report: dict[str, Any]) -> list[str]:
+    late, said = report["late"], []
+    if late and late["passages"]:
+        computed = f", {late['computed']} of them with token vectors computed now" if late["computed"] else ""
+        said.append(f"late interaction: {late['passages']} passages{computed}")
+    elif late and late["skipped"]:
+        said.append(f"late interaction: left out ({late['skipped'].replace('_', ' ')})")
+    if report["model"]:
+        cached = f", {report['cached_pairs']} more were known" if report["cached_pairs"] else ""
+        cost = f"{report['pairs']} pairs, {report['tokens']:,} tokens{cached}"
+        said.append(f"cross-encoder {report['model']}: {cost}; stopped: {report['stop']}")
     return said
 
 

@@ -133,6 +133,7 @@ ROWS: Mapping[type[Exception], Row] = {
         attributes("collection"),
         "the build failed; the collection goes on serving its previous state",
     ),
+    rerank.LateIncomplete: Row(StatusCode.UNAVAILABLE, "RERANK_INCOMPLETE", attributes("reason")),
     rerank.RerankIncomplete: Row(
         StatusCode.UNAVAILABLE, "RERANK_INCOMPLETE", attributes("scored_pairs", "asked_pairs")
     ),

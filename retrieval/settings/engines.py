@@ -1,4 +1,4 @@
-"""The settings of the engines: encoders, chunking, index and reranker."""
+"""The settings of the engines: encoders, chunking, index and reranking."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr, model_validator
 
+from rerank.stopping import EXCEEDANCES
 from retrieval.settings.base import Section, live
 
 
@@ -81,14 +82,55 @@ class IndexSettings(Section):
     """The Qdrant server."""
 
 
-class RerankSettings(Section):
-    """The quantized cross-encoder. Off until a model earns its place."""
+class LateSettings(Section):
+    """Late interaction: the token vectors of query and passage, compared. Costs no model run where codes are stored."""
 
-    enabled: bool = live(False)
-    """Whether requests rerank unless they say otherwise; needs a model."""
+    enabled: bool = live(True)
+    """Whether reranking begins with it; a model without token vectors, and `mode = "sparse"`, go without."""
+
+    weight: float = live(0.6, ge=0.0, le=10.0)
+    """Weight of its score in the final one, which is the weighted mean of the scores that took part."""
+
+    cache_bytes: int = Field(default=64 * 1024 * 1024, ge=0, le=16 * 1024**3)
+    """Memory for token codes computed at query time, for collections that store none; 0 turns the cache off."""
+
+
+class AnytimeSettings(Section):
+    """When the cross-encoder stops: what was learned about its logits, from which the stop rule predicts them."""
+
+    tolerance: float = live(0.2, ge=0.0, le=100.0)
+    """Unscored passages that may be expected to belong into the top_k when it stops; 0 stops only at near certainty."""
+
+    gate_margin: float = live(0.0, ge=0.0, le=10.0)
+    """Lead of the best passage over the next, in score, above which no pair is scored at all; 0 always scores."""
+
+    intercept: float = live(-8.0, ge=-100.0, le=100.0)
+    """The logit that is predicted for a score of 0 before the cross-encoder."""
+
+    slope: float = live(12.0, ge=0.0, le=1000.0)
+    """How much the predicted logit rises for each 1 of that score."""
+
+    prior_pairs: float = live(3.0, ge=0.0, le=1000.0)
+    """Scored pairs that the predicted height is worth; further pairs move it to what this query shows."""
+
+    margins: tuple[float, ...] = live((-4.5, -1.9, -0.4, 1.3, 3.8, 5.8, 10.0, 14.0))
+    """Logit above its prediction, as exceeded by 95, 75, 50, 25, 10, 5, 1 and 0.2 % of the pairs; not falling."""
+
+    @model_validator(mode="after")
+    def _margins_do_not_fall(self) -> AnytimeSettings:
+        if len(self.margins) != len(EXCEEDANCES) or list(self.margins) != sorted(self.margins):
+            raise ValueError(f"margins must be {len(EXCEEDANCES)} numbers that do not fall")
+        return self
+
+
+class RerankSettings(Section):
+    """Reranking: late interaction orders the best hits, then a cross-encoder, if one is named, refines their order."""
+
+    enabled: bool = live(True)
+    """Whether requests rerank unless they say otherwise."""
 
     model: str = ""
-    """A local folder or a Hugging Face id of a cross-encoder with an ONNX file; empty means none."""
+    """A local folder or a Hugging Face id of a cross-encoder with an ONNX file; empty means late interaction alone."""
 
     file: str = ""
     """The ONNX file inside the model's folder, as a relative path; empty picks the usual one."""
@@ -96,25 +138,34 @@ class RerankSettings(Section):
     limit_tokens: int = Field(default=256, ge=32, le=8192)
     """Tokens of a pair at most; capped by the model's own limit. The query gets half of it at most."""
 
-    depth: int = live(20, ge=1, le=1000)
-    """Pairs scored for a request."""
+    depth: int = live(50, ge=1, le=1000)
+    """Hits that are reranked, never fewer than top_k; also the pairs that the cross-encoder scores at most."""
 
     max_depth: int = live(100, ge=1, le=1000)
-    """The largest depth that a request may ask for."""
+    """The largest depth that a request may ask for, and the largest top_k with a cross-encoder."""
 
     deadline_share: float = live(0.5, ge=0.05, le=0.95)
     """The share of the remaining time that reranking may use; later, the previous order is kept for all."""
 
-    first_stage_weight: float = live(0.5, ge=0.0, le=10.0)
-    """Weight of the fused score in the final one."""
+    first_stage_weight: float = live(0.4, ge=0.0, le=10.0)
+    """Weight of the fused score in the final one, which is the weighted mean of the scores that took part."""
 
-    cross_encoder_weight: float = live(0.5, ge=0.0, le=10.0)
-    """Weight of the cross-encoder's score, between 0 and 1, in the final one."""
+    cross_encoder_weight: float = live(1.0, gt=0.0, le=10.0)
+    """Weight of the cross-encoder's score, between 0 and 1, in the same mean."""
+
+    score_cache_bytes: int = Field(default=32 * 1024 * 1024, ge=0, le=16 * 1024**3)
+    """Memory for the cross-encoder's scores of pairs seen before; 0 turns the cache off."""
+
+    late: LateSettings = LateSettings()
+    """Late interaction."""
+
+    anytime: AnytimeSettings = AnytimeSettings()
+    """When the cross-encoder stops."""
 
     @model_validator(mode="after")
-    def _depths_agree(self) -> RerankSettings:
+    def _agrees(self) -> RerankSettings:
         if self.depth > self.max_depth:
             raise ValueError("depth must not be above max_depth")
-        if self.enabled and not self.model:
-            raise ValueError("enabled needs a model")
+        if self.late.enabled and self.first_stage_weight + self.late.weight == 0.0:
+            raise ValueError("first_stage_weight and late.weight must not both be 0")
         return self

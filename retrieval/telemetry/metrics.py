@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from retrieval.clock import Ledger, Stage
+from retrieval.clock import Ledger, RerankReport, Stage
 
 _STEP = re.compile(r"[a-z_]{1,40}")
 _STAGE_BUCKETS_S = (
@@ -49,6 +49,21 @@ class Metrics:
             "headrace_cache_lookups", "Lookups in caches.", ("cache", "result"), registry=self.registry
         )
         self._degraded = Counter("headrace_degraded", "Steps down that were taken.", ("step",), registry=self.registry)
+        self._reranks = Counter(
+            "headrace_reranks", "Requests that were reranked, by why it ended.", ("stop",), registry=self.registry
+        )
+        self._pairs = Counter(
+            "headrace_rerank_pairs", "Pairs for the cross-encoder: run, or known.", ("source",), registry=self.registry
+        )
+        self._pair_tokens = Counter(
+            "headrace_rerank_tokens", "Tokens that the cross-encoder ran on.", registry=self.registry
+        )
+        self._late = Counter(
+            "headrace_late_passages",
+            "Passages scored by late interaction, by where their token vectors came from.",
+            ("source",),
+            registry=self.registry,
+        )
 
     @contextmanager
     def in_flight(self, method: str) -> Iterator[None]:
@@ -77,6 +92,16 @@ class Metrics:
             self._caches.labels(use.cache, "hit" if use.hit else "miss").inc()
         for step in ledger.degraded:
             self._degraded.labels(step if _STEP.fullmatch(step) else "other").inc()
+        if ledger.rerank is not None:
+            self._rerank(ledger.rerank)
+
+    def _rerank(self, report: RerankReport) -> None:
+        self._reranks.labels(report.stop or "skipped").inc()
+        self._pairs.labels("run").inc(report.pairs)
+        self._pairs.labels("cache").inc(report.cached_pairs)
+        self._pair_tokens.inc(report.tokens)
+        self._late.labels("stored").inc(report.late.passages - report.late.computed)
+        self._late.labels("computed").inc(report.late.computed)
 
     def _stage(self, stage: Stage, part: str) -> Histogram:
         """Returns a series; looking it up in the library takes longer than observing."""

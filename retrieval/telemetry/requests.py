@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from retrieval.clock import Ledger
+from retrieval.clock import Ledger, RerankReport
 from retrieval.scope import Identity
 
 _log = structlog.get_logger("headrace")
@@ -55,6 +55,18 @@ def _ledger_fields(ledger: Ledger) -> dict[str, object]:
         "degraded": list(ledger.degraded),
         "candidates": ledger.candidates,
         "query_tokens": ledger.query_tokens,
+        "rerank": None if ledger.rerank is None else _rerank_fields(ledger.rerank),
+    }
+
+
+def _rerank_fields(report: RerankReport) -> dict[str, object]:
+    return {
+        "stop": report.stop,
+        "pairs": report.pairs,
+        "cached_pairs": report.cached_pairs,
+        "tokens": report.tokens,
+        "late_passages": report.late.passages,
+        "late_computed": report.late.computed,
     }
 
 

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from encoders.types import WorkClass
@@ -16,7 +15,7 @@ from indexers.errors import CollectionNotFound, FilterEmpty, UnknownField
 from indexers.filters import Filter, MatchAny
 from indexers.types import CollectionKey, Document, FieldType
 from rerank.errors import Reason, RerankIncomplete
-from rerank.types import AsyncReranker, PairScores
+from rerank.types import AsyncReranker
 from retrieval.clock import Stage, StageClock
 from retrieval.deadline import Deadline
 from retrieval.errors import BackendCut, BackendUnknown, DeadlineExceeded, Overloaded
@@ -39,6 +38,7 @@ from retrieval.types import (
     RetrieveRequest,
     Usage,
 )
+from tests.fakes.rerankers import ScriptedReranker
 
 TEXTS = {
     "valve": ("Valve 7", "Valve 7 is tightened to 40 newton metres. Use a torque wrench.", "en"),
@@ -107,7 +107,8 @@ async def test_pipeline_finds_the_passage_and_accounts_for_the_time(setup: Setup
         assert text[hit.passage.start : hit.passage.end] == hit.passage.text
     stages = [cost.stage for cost in found.ledger.stages]
     assert stages == [
-        Stage.ADMIT, Stage.LOOKUP, Stage.EMBED, Stage.SEARCH, Stage.FUSE, Stage.FETCH, Stage.ASSEMBLE, Stage.OTHER,
+        Stage.ADMIT, Stage.LOOKUP, Stage.EMBED, Stage.SEARCH, Stage.FUSE, Stage.FETCH, Stage.RERANK, Stage.ASSEMBLE,
+        Stage.OTHER,
     ]  # fmt: skip
     assert sum(cost.wall_ns for cost in found.ledger.stages) == found.ledger.total_ns
     assert found.ledger.query_tokens > 0
@@ -317,34 +318,16 @@ async def test_generate_that_waits_too_long_for_a_permit_is_refused(setup: Setup
     assert end.finish_reason is FinishReason.STOP
 
 
-class ScriptedReranker:
-    """Gives the logits that a test wants, or fails."""
-
-    model_id = "scripted"
-    revision = "r1"
-
-    def __init__(self, logits: dict[str, float], failure: Exception | None = None) -> None:
-        self._logits = logits
-        self._failure = failure
-
-    async def score(self, query: str, passages: list[str], deadline_ns: int | None) -> PairScores:
-        if self._failure is not None:
-            raise self._failure
-        logits = [next(logit for word, logit in self._logits.items() if word in passage) for passage in passages]
-        return PairScores(np.array(logits, dtype=np.float64), len(passages), 7 * len(passages), 0, 1)
-
-
-def reranking(setup: Setup, reranker: ScriptedReranker) -> tuple[Pipeline, RetrieveRequest]:
+def reranking(setup: Setup, reranker: AsyncReranker) -> tuple[Pipeline, RetrieveRequest]:
     """Returns a pipeline with the reranker, and a request that uses it."""
-    scripted: AsyncReranker = reranker  # type: ignore[assignment]
-    pipeline = Pipeline(replace(setup.app.engines, reranker=scripted), setup.app.pipeline._admission, setup.live)
+    pipeline = Pipeline(replace(setup.app.engines, reranker=reranker), setup.app.pipeline._admission, setup.live)
     asked = request(setup, "How tight is valve 7?")
     return pipeline, replace(asked, thresholds=replace(asked.thresholds, rerank=True))
 
 
 async def test_rerank_scores_stay_with_their_passages(setup: Setup) -> None:
     """The cross-encoder's opinion moves the passage it is about (case RER-01)."""
-    pipeline, asked = reranking(setup, ScriptedReranker({"soup": 9.0, "Suppe": -9.0, "Valve": -9.0, "pump": -9.0}))
+    pipeline, asked = reranking(setup, ScriptedReranker(lambda text: 20.0 if "soup" in text else -20.0))
     found = await pipeline.retrieve(asked, StageClock(), Deadline.after(10))
     assert found.hits[0].passage.document_id == "soup"
     assert found.hits[0].parts.rerank == pytest.approx(1.0, abs=1e-3)
@@ -355,7 +338,7 @@ async def test_rerank_scores_stay_with_their_passages(setup: Setup) -> None:
 @pytest.mark.parametrize("reason", ["deadline", "unavailable"])
 async def test_rerank_failure_keeps_the_whole_order_and_says_so(setup: Setup, reason: Reason) -> None:
     """No invented score stands among real ones (case RER-10)."""
-    failing = ScriptedReranker({}, RerankIncomplete(reason, 2, 4))
+    failing = ScriptedReranker(lambda text: 1.0, failure=RerankIncomplete(reason, 2, 4))
     pipeline, asked = reranking(setup, failing)
     found = await pipeline.retrieve(asked, StageClock(), Deadline.after(10))
     plain = await retrieve(setup, request(setup, "How tight is valve 7?"))

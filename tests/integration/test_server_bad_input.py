@@ -159,7 +159,7 @@ async def test_bad_input_is_refused_by_field_and_bound(alice: Client, docs: str,
             "FAILED_PRECONDITION",
             "SCHEMA_CONFLICT",
         ),
-        (_retrieve(options=Options(rerank=True)), "FAILED_PRECONDITION", "RERANKER_MISSING"),
+        (lambda client, docs: client.rerank("q", ["a"]), "FAILED_PRECONDITION", "RERANKER_MISSING"),
     ],
 )
 async def test_what_cannot_be_done_says_why(alice: Client, docs: str, call: Call, code: str, reason: str) -> None:

@@ -17,6 +17,8 @@ from bench._common.fusions import (
 from bench._common.metrics import best_documents, ndcg
 from bench._common.pools import Pool
 from indexers.types import Candidates
+from rerank.calibrate import Mixture
+from rerank.stopping import StopRule
 from retrieval.fuse import fuse
 from retrieval.types import Fusion, Mode, Thresholds
 
@@ -55,8 +57,10 @@ def _thresholds(mode: Mode, fusion: Fusion, weight: float) -> Thresholds:
         rerank=False,
         rerank_depth=1,
         rerank_deadline_share=0.5,
-        first_stage_weight=0.5,
-        cross_encoder_weight=0.5,
+        late=False,
+        mixture=Mixture(first_stage=1.0, late=0.0, cross_encoder=1.0),
+        gate_margin=0.0,
+        stop_rule=StopRule(0.0, 0.0, 0.0, 0.0, ()),
         context_tokens=100,
         duplicate_overlap=1.0,
         use_cache=False,

@@ -29,7 +29,7 @@ def test_plain_keeps_every_key_and_numbers_as_numbers():
     hit.metadata["none"].SetInParent()
     value = plain(hit)
     assert value["metadata"] == {"year": 2**53, "tags": ["a"], "none": None}
-    assert value["scores"] == {"dense": 0.5, "sparse": None, "fused": None, "rerank": None}
+    assert value["scores"] == {"dense": 0.5, "sparse": None, "fused": None, "rerank": None, "late": None}
     assert value.keys() == {field.name for field in retrieval_pb2.Hit.DESCRIPTOR.fields}
     json.dumps(value)
 
@@ -85,6 +85,19 @@ def test_waterfall_shows_stages_and_total(capsys):
         "after 2.00 ms",
     ):
         assert said in out
+
+
+def test_remarks_say_what_reranking_did():
+    """Both steps are named, with their cost and why they ended or took no part."""
+    report = common_pb2.RerankReport(
+        model="cross", pairs=12, tokens=1500, stop=common_pb2.RERANK_STOP_SETTLED, cached_pairs=3
+    )
+    report.late.CopyFrom(common_pb2.LateReport(model="dense", passages=50, computed=2))
+    [late, cross] = remarks(plain(common_pb2.Ledger(rerank=report)))
+    assert late == "late interaction: 50 passages, 2 of them with token vectors computed now"
+    assert cross == "cross-encoder cross: 12 pairs, 1,500 tokens, 3 more were known; stopped: settled"
+    skipped = common_pb2.RerankReport(late=common_pb2.LateReport(skipped="sparse_mode"))
+    assert remarks(plain(common_pb2.Ledger(rerank=skipped))) == ["late interaction: left out (sparse mode)"]
 
 
 def test_hits_show_where_they_stand(capsys):

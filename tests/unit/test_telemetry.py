@@ -10,7 +10,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from retrieval.clock import CacheUse, Ledger, Stage, StageCost
+from retrieval.clock import CacheUse, LateReport, Ledger, RerankReport, Stage, StageCost
 from retrieval.errors import ConfigError
 from retrieval.scope import Identity
 from retrieval.telemetry.endpoint import metrics_endpoint
@@ -23,6 +23,7 @@ LEDGER = Ledger(
     total_ns=3_001_000,
     degraded=("query_truncated", "rerank_" + "any words " * 20),
     caches=(CacheUse("query_embeddings", True),),
+    rerank=RerankReport("m", 12, 1500, "settled", cached_pairs=3, late=LateReport("d", 50, 2)),
 )
 
 
@@ -51,6 +52,9 @@ def test_request_line_says_where_the_time_went() -> None:
     assert (line["duration_ms"], line["hits"], line["stages_ms"]["embed"]) == (5.0, 2, 3.0)
     assert (line["queue_ms"], line["compute_ms"]) == ({"embed": 0.5}, {"embed": 2.0})
     assert line["caches"] == {"query_embeddings": "hit"}
+    assert line["rerank"] == {
+        "stop": "settled", "pairs": 12, "cached_pairs": 3, "tokens": 1500, "late_passages": 50, "late_computed": 2,
+    }  # fmt: skip
 
 
 def test_request_line_of_an_unexpected_error_is_an_error() -> None:
@@ -89,6 +93,12 @@ def test_metrics_add_up_the_ledger() -> None:
     assert value("headrace_cache_lookups_total", {"cache": "query_embeddings", "result": "hit"}) == 1
     assert value("headrace_degraded_total", {"step": "query_truncated"}) == 1
     assert value("headrace_degraded_total", {"step": "other"}) == 1
+    assert value("headrace_reranks_total", {"stop": "settled"}) == 1
+    assert value("headrace_rerank_pairs_total", {"source": "run"}) == 12
+    assert value("headrace_rerank_pairs_total", {"source": "cache"}) == 3
+    assert value("headrace_rerank_tokens_total") == 1500
+    assert value("headrace_late_passages_total", {"source": "stored"}) == 48
+    assert value("headrace_late_passages_total", {"source": "computed"}) == 2
 
 
 def test_metrics_count_what_runs() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from pydantic import ValidationError
 
 from retrieval.errors import InvalidRequest, RerankerMissing
 from retrieval.settings import Settings
@@ -19,7 +20,9 @@ def test_thresholds_without_overrides_are_the_settings() -> None:
     assert thresholds.mode is Mode.HYBRID
     assert thresholds.fusion is Fusion.CONVEX
     assert thresholds.use_cache
-    assert not thresholds.rerank
+    assert thresholds.rerank
+    assert thresholds.late
+    assert thresholds.rerank_depth == Settings().rerank.depth
 
 
 @pytest.mark.parametrize(
@@ -56,10 +59,13 @@ def test_thresholds_candidates_are_never_fewer_than_top_k() -> None:
     assert resolve(Settings(), Overrides(top_k=200)).candidates == 200
 
 
-def test_thresholds_rerank_without_a_model_is_refused() -> None:
-    """Asking for what is not there is an error, not a silent no."""
+def test_thresholds_rerank_without_any_reranker_is_refused() -> None:
+    """Asking for what is not there is an error, not a silent no; not asking is fine."""
+    settings = Settings.model_validate({"rerank": {"late": {"enabled": False}}})
     with pytest.raises(RerankerMissing):
-        resolve(Settings(), Overrides(rerank=True))
+        resolve(settings, Overrides(rerank=True))
+    assert not resolve(settings, Overrides()).rerank
+    assert resolve(Settings(), Overrides(rerank=True)).rerank
 
 
 def test_thresholds_rerank_depth_covers_what_is_returned() -> None:
@@ -68,3 +74,20 @@ def test_thresholds_rerank_depth_covers_what_is_returned() -> None:
     assert resolve(settings, Overrides(top_k=30)).rerank_depth == 30
     with pytest.raises(InvalidRequest):
         resolve(settings, Overrides(top_k=150))
+    assert resolve(Settings(), Overrides(top_k=150)).rerank_depth == 150
+
+
+@pytest.mark.parametrize(
+    "rerank",
+    [
+        {"depth": 101},
+        {"first_stage_weight": 0.0, "late": {"weight": 0.0}},
+        {"cross_encoder_weight": 0.0},
+        {"anytime": {"margins": [1.0]}},
+        {"anytime": {"margins": [0.0, 1.0, 2.0, 3.0, 2.0, 4.0, 5.0, 6.0]}},
+    ],
+)
+def test_settings_that_cannot_rerank_are_refused(rerank: dict[str, object]) -> None:
+    """A depth above its bound, weights of nothing, margins that fall or are too few."""
+    with pytest.raises(ValidationError):
+        Settings.model_validate({"rerank": rerank})

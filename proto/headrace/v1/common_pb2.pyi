@@ -131,33 +131,37 @@ class _RerankStop:
 class _RerankStopEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RerankStop.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     RERANK_STOP_UNSPECIFIED: _RerankStop.ValueType  # 0
-    """Not given."""
+    """Nothing reranked: there is no cross-encoder, and late interaction took no part."""
     RERANK_STOP_ALL: _RerankStop.ValueType  # 1
-    """Every candidate within the depth was scored."""
+    """Every hit within the depth was scored."""
     RERANK_STOP_SETTLED: _RerankStop.ValueType  # 2
-    """No unscored candidate could enter the result."""
+    """No hit without a score could be expected to enter the result."""
     RERANK_STOP_DEADLINE: _RerankStop.ValueType  # 3
-    """Its share of the deadline was used up; the previous order was kept for all."""
+    """No time was left. With `rerank_shallower` in `degraded`, the hits that were scored are returned; with
+    `rerank_deadline`, the previous order was kept for all.
+    """
     RERANK_STOP_GATE: _RerankStop.ValueType  # 4
-    """The first stage was certain already."""
+    """The stages before the cross-encoder were certain already."""
     RERANK_STOP_UNAVAILABLE: _RerankStop.ValueType  # 5
-    """The reranker failed; the previous order was kept for all."""
+    """A step failed; the previous order was kept for all."""
 
 class RerankStop(_RerankStop, metaclass=_RerankStopEnumTypeWrapper):
     """Why reranking ended."""
 
 RERANK_STOP_UNSPECIFIED: RerankStop.ValueType  # 0
-"""Not given."""
+"""Nothing reranked: there is no cross-encoder, and late interaction took no part."""
 RERANK_STOP_ALL: RerankStop.ValueType  # 1
-"""Every candidate within the depth was scored."""
+"""Every hit within the depth was scored."""
 RERANK_STOP_SETTLED: RerankStop.ValueType  # 2
-"""No unscored candidate could enter the result."""
+"""No hit without a score could be expected to enter the result."""
 RERANK_STOP_DEADLINE: RerankStop.ValueType  # 3
-"""Its share of the deadline was used up; the previous order was kept for all."""
+"""No time was left. With `rerank_shallower` in `degraded`, the hits that were scored are returned; with
+`rerank_deadline`, the previous order was kept for all.
+"""
 RERANK_STOP_GATE: RerankStop.ValueType  # 4
-"""The first stage was certain already."""
+"""The stages before the cross-encoder were certain already."""
 RERANK_STOP_UNAVAILABLE: RerankStop.ValueType  # 5
-"""The reranker failed; the previous order was kept for all."""
+"""A step failed; the previous order was kept for all."""
 Global___RerankStop: _TypeAlias = RerankStop  # noqa: Y015
 
 @_typing.final
@@ -651,7 +655,7 @@ Global___CacheUse: _TypeAlias = CacheUse  # noqa: Y015
 
 @_typing.final
 class RerankReport(_message.Message):
-    """What the reranker did."""
+    """What reranking did."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -659,14 +663,22 @@ class RerankReport(_message.Message):
     PAIRS_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     STOP_FIELD_NUMBER: _builtins.int
+    CACHED_PAIRS_FIELD_NUMBER: _builtins.int
+    LATE_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """The model."""
+    """The cross-encoder; empty when none is configured."""
     pairs: _builtins.int
-    """Pairs that were scored."""
+    """Pairs that the cross-encoder ran on."""
     tokens: _builtins.int
     """Tokens of those pairs."""
     stop: Global___RerankStop.ValueType
     """Why it ended."""
+    cached_pairs: _builtins.int
+    """Pairs whose score was known from before; they cost nothing."""
+    @_builtins.property
+    def late(self) -> Global___LateReport:
+        """What late interaction did, before the cross-encoder."""
+
     def __init__(
         self,
         *,
@@ -674,11 +686,47 @@ class RerankReport(_message.Message):
         pairs: _builtins.int = ...,
         tokens: _builtins.int = ...,
         stop: Global___RerankStop.ValueType = ...,
+        cached_pairs: _builtins.int = ...,
+        late: Global___LateReport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["late", b"late"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "pairs", b"pairs", "stop", b"stop", "tokens", b"tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached_pairs", b"cached_pairs", "late", b"late", "model", b"model", "pairs", b"pairs", "stop", b"stop", "tokens", b"tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RerankReport: _TypeAlias = RerankReport  # noqa: Y015
+
+@_typing.final
+class LateReport(_message.Message):
+    """What late interaction did."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    PASSAGES_FIELD_NUMBER: _builtins.int
+    COMPUTED_FIELD_NUMBER: _builtins.int
+    SKIPPED_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """The encoder whose token vectors were compared."""
+    passages: _builtins.int
+    """Passages that were scored."""
+    computed: _builtins.int
+    """Those of them whose token vectors were not stored and had to be computed."""
+    skipped: _builtins.str
+    """Why it took no part; empty when it did."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        passages: _builtins.int = ...,
+        computed: _builtins.int = ...,
+        skipped: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["computed", b"computed", "model", b"model", "passages", b"passages", "skipped", b"skipped"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LateReport: _TypeAlias = LateReport  # noqa: Y015

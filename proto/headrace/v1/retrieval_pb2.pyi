@@ -200,15 +200,15 @@ class RetrievalOptions(_message.Message):
     candidates: _builtins.int
     """Candidates asked of each branch; at least top_k, at most the configured bound."""
     rerank: _builtins.bool
-    """Whether to rerank."""
+    """Whether to rerank: by late interaction, and by the cross-encoder if one is configured."""
     rerank_depth: _builtins.int
-    """Pairs given to the cross-encoder at most; at most the configured bound."""
+    """Hits that are reranked, and pairs given to the cross-encoder at most; at most the configured bound."""
     min_score: _builtins.float
     """Hits below this final score are left out; a score equal to it stays."""
     context_tokens: _builtins.int
     """Tokens of context to assemble, as the target model counts them; at most the configured bound."""
     cache: _builtins.bool
-    """Whether the query cache may be read and written."""
+    """Whether caches (query embeddings, token codes, pair scores) may be read and written."""
     def __init__(
         self,
         *,
@@ -359,7 +359,7 @@ class Hit(_message.Message):
     source_uri: _builtins.str
     """Where the document came from, as its indexing job said."""
     score: _builtins.float
-    """The score that hits are ordered by."""
+    """The score that hits are ordered by: the weighted mean of the scores below that took part."""
     @_builtins.property
     def heading_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The headings above the chunk, outermost first."""
@@ -406,6 +406,7 @@ class ScoreParts(_message.Message):
     SPARSE_FIELD_NUMBER: _builtins.int
     FUSED_FIELD_NUMBER: _builtins.int
     RERANK_FIELD_NUMBER: _builtins.int
+    LATE_FIELD_NUMBER: _builtins.int
     dense: _builtins.float
     """Cosine of the dense vectors."""
     sparse: _builtins.float
@@ -414,6 +415,8 @@ class ScoreParts(_message.Message):
     """After fusion."""
     rerank: _builtins.float
     """The cross-encoder's, between 0 and 1."""
+    late: _builtins.float
+    """Late interaction, in about -1 to 1."""
     def __init__(
         self,
         *,
@@ -421,15 +424,18 @@ class ScoreParts(_message.Message):
         sparse: _builtins.float | None = ...,
         fused: _builtins.float | None = ...,
         rerank: _builtins.float | None = ...,
+        late: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_dense", b"_dense", "_fused", b"_fused", "_rerank", b"_rerank", "_sparse", b"_sparse", "dense", b"dense", "fused", b"fused", "rerank", b"rerank", "sparse", b"sparse"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_dense", b"_dense", "_fused", b"_fused", "_late", b"_late", "_rerank", b"_rerank", "_sparse", b"_sparse", "dense", b"dense", "fused", b"fused", "late", b"late", "rerank", b"rerank", "sparse", b"sparse"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense", b"_dense", "_fused", b"_fused", "_rerank", b"_rerank", "_sparse", b"_sparse", "dense", b"dense", "fused", b"fused", "rerank", b"rerank", "sparse", b"sparse"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense", b"_dense", "_fused", b"_fused", "_late", b"_late", "_rerank", b"_rerank", "_sparse", b"_sparse", "dense", b"dense", "fused", b"fused", "late", b"late", "rerank", b"rerank", "sparse", b"sparse"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dense: _TypeAlias = _typing.Literal["dense"]  # noqa: Y015
     _WhichOneofArgType__dense: _TypeAlias = _typing.Literal["_dense", b"_dense"]  # noqa: Y015
     _WhichOneofReturnType__fused: _TypeAlias = _typing.Literal["fused"]  # noqa: Y015
     _WhichOneofArgType__fused: _TypeAlias = _typing.Literal["_fused", b"_fused"]  # noqa: Y015
+    _WhichOneofReturnType__late: _TypeAlias = _typing.Literal["late"]  # noqa: Y015
+    _WhichOneofArgType__late: _TypeAlias = _typing.Literal["_late", b"_late"]  # noqa: Y015
     _WhichOneofReturnType__rerank: _TypeAlias = _typing.Literal["rerank"]  # noqa: Y015
     _WhichOneofArgType__rerank: _TypeAlias = _typing.Literal["_rerank", b"_rerank"]  # noqa: Y015
     _WhichOneofReturnType__sparse: _TypeAlias = _typing.Literal["sparse"]  # noqa: Y015
@@ -438,6 +444,8 @@ class ScoreParts(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__dense) -> _WhichOneofReturnType__dense | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__fused) -> _WhichOneofReturnType__fused | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__late) -> _WhichOneofReturnType__late | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rerank) -> _WhichOneofReturnType__rerank | None: ...
     @_typing.overload

@@ -63,7 +63,9 @@ def _add_hit(message: retrieval_pb2.RetrieveResponse, hit: Hit) -> None:
 
 
 def _scores(parts: ScoreParts) -> retrieval_pb2.ScoreParts:
-    return retrieval_pb2.ScoreParts(dense=parts.dense, sparse=parts.sparse, fused=parts.fused, rerank=parts.rerank)
+    return retrieval_pb2.ScoreParts(
+        dense=parts.dense, sparse=parts.sparse, fused=parts.fused, rerank=parts.rerank, late=parts.late
+    )
 
 
 def _context(context: Context) -> retrieval_pb2.Context:

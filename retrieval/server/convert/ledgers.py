@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headrace.v1 import common_pb2
 from indexers.types import Epoch
+from rerank.types import Stop
 from retrieval.clock import Ledger, RerankReport, Stage, StageCost
 
-_STOPS = {
+_STOPS: Mapping[Stop | None, common_pb2.RerankStop.ValueType] = {
     "all": common_pb2.RERANK_STOP_ALL,
     "settled": common_pb2.RERANK_STOP_SETTLED,
     "deadline": common_pb2.RERANK_STOP_DEADLINE,
     "gate": common_pb2.RERANK_STOP_GATE,
+    "unavailable": common_pb2.RERANK_STOP_UNAVAILABLE,
+    None: common_pb2.RERANK_STOP_UNSPECIFIED,
 }
 _STAGES = {stage: common_pb2.Stage.Value(f"STAGE_{stage.name}") for stage in Stage}
 
@@ -42,5 +47,14 @@ def _cost(cost: StageCost) -> common_pb2.StageCost:
 
 
 def _rerank(report: RerankReport) -> common_pb2.RerankReport:
-    stop = _STOPS.get(report.stop, common_pb2.RERANK_STOP_UNAVAILABLE)
-    return common_pb2.RerankReport(model=report.model, pairs=report.pairs, tokens=report.tokens, stop=stop)
+    late = report.late
+    return common_pb2.RerankReport(
+        model=report.model,
+        pairs=report.pairs,
+        tokens=report.tokens,
+        stop=_STOPS[report.stop],
+        cached_pairs=report.cached_pairs,
+        late=common_pb2.LateReport(
+            model=late.model, passages=late.passages, computed=late.computed, skipped=late.skipped
+        ),
+    )
