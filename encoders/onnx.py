@@ -103,7 +103,9 @@ def is_quantized_dynamically(path: Path) -> bool:
 
 
 def _names_operator(path: Path, *names: bytes) -> bool:
-    # The names of operators stand in the file as they are, before the weights.
+    # The names of operators stand in the file as they are, before the weights. An empty file cannot be mapped.
+    if not path.stat().st_size:
+        return False
     with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return any(content.find(name) >= 0 for name in names)
 
