@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from indexers.catalog import EmbeddedCatalog
@@ -16,7 +17,7 @@ from indexers.index import Index
 from indexers.options import IndexOptions
 from indexers.types import CollectionKey, Counts
 from tests.contract.index_places import MODEL
-from tests.fakes.encoded import encoded, found_documents, hybrid
+from tests.fakes.encoded import encoded, found_documents, hybrid, token_vectors
 
 KEY = CollectionKey("tenant", "docs")
 DOCUMENTS = 40
@@ -78,5 +79,7 @@ async def _recovered(root: Path, acknowledged: set[str]) -> None:
     assert len(found) == counts.documents <= len(acknowledged) + 1
     await _write(index, acknowledge=False)
     assert await index.count(None) == Counts(DOCUMENTS, DOCUMENTS * CHUNKS)
-    assert len((await index.search(hybrid(index, "alpha", 1_000), None)).chunk_ids) == DOCUMENTS * CHUNKS
+    passages = await index.fetch((await index.search(hybrid(index, "alpha", 1_000), None)).chunk_ids)
+    assert len(passages) == DOCUMENTS * CHUNKS
+    assert np.isfinite(await index.late_scores(token_vectors("alpha"), passages)).all()
     await catalog.close()
