@@ -20,6 +20,7 @@ from encoders.sources import ModelSource
 from encoders.tokenizing import Tokenization
 from encoders.types import EncodedPassage, EncodedQuery, Outcome, TextKind, TokenCodec, TokenizedText, WorkClass
 from encoders.variants import Choice, open_checked
+from encoders.vector_engine import VectorEngine
 
 # Tokenizing costs about 0.25 ms for this many code points; longer input leaves the event loop alone.
 _INLINE = 1_000
@@ -44,6 +45,11 @@ class ScheduledDenseEncoder:
         """Which file was opened and what its check said; None when it was opened without."""
         self.calibration: Calibration | None = None
         """What a token costs; None for a model that costs nearly nothing."""
+
+    @property
+    def engine(self) -> VectorEngine:
+        """What makes vectors, for whoever has texts that are tokenized already."""
+        return self._encoder.engine
 
     @property
     def tokenization(self) -> Tokenization:

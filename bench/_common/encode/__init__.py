@@ -1,0 +1,1 @@
+"""What `bench.encode` measures, one question a module."""
