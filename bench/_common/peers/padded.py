@@ -43,22 +43,23 @@ class _Padded:
         self._tokenizer.enable_padding()
 
     def logits(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        output, _ = self._run(pairs)
+        output, _ = self._run(pairs, axes=2)
         logits: NDArray[np.float32] = output[:, 0]
         return logits
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        states, mask = self._run(texts)
+        states, mask = self._run(texts, axes=3)
         pooled = (states * mask[:, :, np.newaxis]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
         unit: NDArray[np.float32] = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
         return unit
 
-    def _run(self, texts: Sequence[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def _run(self, texts: Sequence[Any], axes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         encoded: list[Encoding] = self._tokenizer.encode_batch(list(texts))
         given = {
             "input_ids": np.array([one.ids for one in encoded], dtype=np.int64),
             "attention_mask": np.array([one.attention_mask for one in encoded], dtype=np.int64),
             "token_type_ids": np.array([one.type_ids for one in encoded], dtype=np.int64),
         }
-        output = self._session.run(None, {name: given[name] for name in self._takes})[0]
+        name = next(one.name for one in self._session.get_outputs() if len(one.shape) == axes)
+        [output] = self._session.run([name], {one: given[one] for one in self._takes})
         return output, given["attention_mask"].astype(np.float32)
