@@ -10,7 +10,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from encoders.catalog.checking import check_file
 from encoders.catalog.folders import files_of, onnx_files, require_onnx_kind
@@ -22,6 +24,8 @@ from encoders.kinds import ModelKind
 from encoders.models import ModelFiles
 from encoders.tokenizing import Tokenization
 from encoders.types import Engine, TokenizedText
+
+K = TypeVar("K")
 
 _SHORTEST = 16
 _ROUNDS = 3  # each runs every file twice
@@ -74,7 +78,8 @@ def bench_folder(
     for length in lengths(files.max_tokens):
         progress(length)
         item = _item(files, length, paired=paired)
-        for precision, ms in _interleaved(engines, item).items():
+        arms = {precision: partial(engine.run, [item]) for precision, engine in engines.items()}
+        for precision, ms in interleaved(arms).items():
             speeds[precision].append(Speed(item.token_count, ms))
     return Bench({precision: tuple(found) for precision, found in speeds.items()}, figures)
 
@@ -98,25 +103,24 @@ def _item(files: ModelFiles, length: int, *, paired: bool) -> TokenizedText:
     return tokenization.pairs(TEXTS[0], [text])[0] if paired else tokenization.texts([text])[0]
 
 
-def _interleaved(engines: Mapping[Precision, Engine[object]], item: TokenizedText) -> dict[Precision, float]:
-    once = {precision: _ms(engine, item, 1) for precision, engine in engines.items()}  # and warms up
-    runs = {
-        precision: max(1, int(1000 * _S_PER_LENGTH / (2 * _ROUNDS * max(ms, 1e-3)))) for precision, ms in once.items()
-    }
-    taken: dict[Precision, list[float]] = {precision: [] for precision in engines}
-    for precision in _order(list(engines)):
-        taken[precision].append(_ms(engines[precision], item, runs[precision]))
-    return {precision: statistics.median(found) for precision, found in taken.items()}
+def interleaved(arms: Mapping[K, Callable[[], object]]) -> dict[K, float]:
+    """Runs each arm in turn, forth and back, and returns the median milliseconds of one run."""
+    once = {name: _ms(arm, 1) for name, arm in arms.items()}  # and warms up
+    runs = {name: max(1, int(1000 * _S_PER_LENGTH / (2 * _ROUNDS * max(ms, 1e-3)))) for name, ms in once.items()}
+    taken: dict[K, list[float]] = {name: [] for name in arms}
+    for name in _order(list(arms)):
+        taken[name].append(_ms(arms[name], runs[name]))
+    return {name: statistics.median(found) for name, found in taken.items()}
 
 
-def _order(names: list[Precision]) -> Iterator[Precision]:
+def _order(names: list[K]) -> Iterator[K]:
     for _ in range(_ROUNDS):
         yield from names
         yield from reversed(names)
 
 
-def _ms(engine: Engine[object], item: TokenizedText, runs: int) -> float:
+def _ms(arm: Callable[[], object], runs: int) -> float:
     begun = time.perf_counter_ns()
     for _ in range(runs):
-        engine.run([item])
+        arm()
     return (time.perf_counter_ns() - begun) / runs / 1e6

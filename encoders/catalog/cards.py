@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from encoders.catalog.record import CARD_FILE
+
 _HEADER = re.compile(r"\A---\r?\n(.*?)\r?\n---\s*(?:\n|\Z)", re.DOTALL)
 _LICENCE = re.compile(r"^(license_name|license)[ \t]*:[ \t]*(.*?)[ \t]*(?:#.*)?$", re.MULTILINE)
 _LIST_ITEM = re.compile(r"^license[ \t]*:[ \t]*\r?\n((?:[ \t]*-[ \t]*\S.*\r?\n?)+)", re.MULTILINE)
@@ -13,7 +15,7 @@ _LARGEST = 1 << 20
 
 def licence_of(folder: Path) -> str:
     """Returns the licence that the card in a folder names, in lower case; "" when there is no card or no licence."""
-    path = folder / "README.md"
+    path = folder / CARD_FILE
     if not path.is_file():
         return ""
     with path.open(encoding="utf-8", errors="replace") as opened:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import mmap
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from encoders.catalog.cards import licence_of
 from encoders.catalog.record import ModelRecord, Precision, marks, now, tool
@@ -39,6 +39,8 @@ def require_onnx_kind(folder: Path, model: str) -> ModelKind:
         ModelUnsupported: it is of another kind.
     """
     kind = kind_in(folder, model)
+    if kind is ModelKind.STATIC:
+        raise ModelUnsupported(model, "it is a table of vectors, served as it is: nothing to export or quantize")
     require_kind(model, kind, {ModelKind.BI_ENCODER, ModelKind.CROSS_ENCODER}, ModelKind.BI_ENCODER)
     return kind
 
@@ -61,7 +63,7 @@ def files_of(folder: Path, model: str, file: str) -> ModelFiles:
         ModelUnsupported: it needs a step that is not built here, or its files cannot be read.
     """
     try:
-        return resolve(ModelSource(str(folder), file))
+        return replace(resolve(ModelSource(str(folder), file)), model_id=model)
     except (ModelNotFound, ModelUnsupported) as error:
         raise type(error)(model, error.reason) from error
 
@@ -73,25 +75,20 @@ def fresh_record(folder: Path, model: str, revision: str, dim: int | None) -> Mo
         ModelNotFound, ModelUnsupported: it is no model that can be served.
     """
     kind = kind_in(folder, model)
-    limits: dict[str, Any] = {"max_tokens": None, "pooling": None, "query_prompt": "", "passage_prompt": ""}
-    if kind is not ModelKind.STATIC:
-        files = files_of(folder, model, next(iter(onnx_files(folder).values()), ""))
-        limits = {
-            "max_tokens": files.max_tokens,
-            "pooling": files.pooling.value if files.pooling else None,
-            "query_prompt": files.prompts[TextKind.QUERY],
-            "passage_prompt": files.prompts[TextKind.PASSAGE],
-        }
+    files = files_of(folder, model, next(iter(onnx_files(folder).values()), ""))
     return ModelRecord(
         model=model,
         revision=revision,
         licence=licence_of(folder),
         kind=kind,
         dim=dim if kind is not ModelKind.CROSS_ENCODER else None,
+        max_tokens=files.max_tokens,
+        pooling=files.pooling.value if files.pooling else None,
+        query_prompt=files.prompts[TextKind.QUERY],
+        passage_prompt=files.prompts[TextKind.PASSAGE],
         files=marks(folder),
         tool=tool(),
         made_at=now(),
-        **limits,
     )
 
 

@@ -10,16 +10,16 @@ from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
-from encoders.catalog.checking import check_file, require_passed, write_references
+from encoders.catalog.checking import check_file, write_references
 from encoders.catalog.folders import fresh_record, kind_in, onnx_files, require_onnx_kind
 from encoders.catalog.opening import OpenPairs, open_pairs_of, open_texts
-from encoders.catalog.record import ModelRecord, write_record
+from encoders.catalog.record import CARD_FILE, ModelRecord, write_record
 from encoders.catalog.staging import copy_into, staged
 from encoders.errors import ModelNotFound, ModelUnsupported
 from encoders.kinds import ModelKind
+from encoders.selfcheck import require_passed
 from encoders.sources import INT8, SETTINGS_FILES, ModelSource, is_hub_id
 
-CARD = "README.md"
 _STATIC_WEIGHTS = "model.safetensors"
 
 
@@ -66,7 +66,7 @@ def matching(folder: Path, patterns: tuple[str, ...]) -> list[str]:
 
 
 def _fetch(model: str, revision: str) -> tuple[Path, tuple[str, ...]]:
-    settings = (*SETTINGS_FILES, CARD)
+    settings = (*SETTINGS_FILES, CARD_FILE)
     # Full precision first: other people's int8 files were made for other CPUs, and `quantize` makes one for this.
     for weights in (ModelSource(model).onnx_patterns(), ModelSource(model, INT8).onnx_patterns()):
         wanted = (*settings, *weights)
@@ -82,7 +82,7 @@ def _fetch(model: str, revision: str) -> tuple[Path, tuple[str, ...]]:
 
 def _record(fresh: Path, model: str, revision: str, open_pairs: OpenPairs) -> ModelRecord:
     if kind_in(fresh, model) is ModelKind.STATIC:
-        return fresh_record(fresh, model, revision, None)
+        return fresh_record(fresh, model, revision, open_texts(fresh, model, "").dim)
     precision, file = next(iter(onnx_files(fresh).items()))
     if require_onnx_kind(fresh, model) is ModelKind.CROSS_ENCODER:
         open_pairs_of(fresh, model, file, open_pairs)

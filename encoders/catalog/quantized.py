@@ -8,13 +8,14 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-from encoders.catalog.checking import check_file, require_passed, write_references
+from encoders.catalog.checking import check_file, write_references
 from encoders.catalog.folders import fresh_record, onnx_files, require_onnx_kind
 from encoders.catalog.opening import OpenPairs
 from encoders.catalog.record import ModelRecord, QuantizationFacts, mark, read_record, require_unchanged, write_record
 from encoders.catalog.references import REFERENCE_FILE
 from encoders.catalog.staging import copy_into, staged
 from encoders.errors import ExtraMissing, ModelNotFound, ModelUnsupported
+from encoders.selfcheck import require_passed
 
 _INT8_NAME = "model_int8.onnx"
 _CPU = Path("/proc/cpuinfo")

@@ -20,6 +20,7 @@ from encoders.errors import ModelCheckFailed, ModelUnsupported
 from encoders.kinds import ModelKind
 
 RECORD_FILE = "headrace-model.json"
+CARD_FILE = "README.md"
 _FORMAT = 1
 
 Precision: TypeAlias = Literal["fp32", "int8"]
@@ -38,7 +39,7 @@ class ExportFacts:
     """How the ONNX file was made of torch weights."""
 
     opset: int
-    optimized: bool  # the fused graph was kept: it computes what the plain one does
+    optimized: bool  # the fused graph was kept: it computes what the plain one does, and faster
     largest_difference: float  # of any number of the output, between torch and the file
     torch: str
     transformers: str
@@ -75,7 +76,7 @@ class ModelRecord:
     licence: str  # as the model card names it; "" when it names none
     kind: ModelKind
     dim: int | None  # None for a cross-encoder
-    max_tokens: int | None  # None for a static model, which has no limit of its own
+    max_tokens: int
     pooling: str | None
     query_prompt: str
     passage_prompt: str
@@ -125,8 +126,8 @@ def mark(path: Path) -> FileMark:
 
 
 def marks(folder: Path) -> dict[str, FileMark]:
-    """Hashes every file of a model folder, in order of their paths; hidden ones and the record itself left out."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != RECORD_FILE)
+    """Hashes every file of a model folder, in order of their paths; hidden ones, the card and the record left out."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in {CARD_FILE, RECORD_FILE})
     names = [(path.relative_to(folder), path) for path in found]
     return {name.as_posix(): mark(path) for name, path in names if not any(part.startswith(".") for part in name.parts)}
 

@@ -22,6 +22,7 @@ from encoders.catalog.record import (
 )
 from encoders.errors import ModelUnsupported
 from encoders.kinds import ModelKind
+from encoders.sources import BUNDLED_PREFIX
 
 
 def check_recorded(
@@ -29,8 +30,8 @@ def check_recorded(
 ) -> dict[Precision, CheckFigures]:
     """Compares a folder's files with their hashes and its references, and notes the outcome in its record.
 
-    A folder without a record stays without; `trusting` makes one, or renews the hashes of all files. A folder that may
-    not be written keeps what it says.
+    A folder without a record stays without; `trusting` makes one, or renews the hashes of all files. The package's own
+    models, and a folder that may not be written, keep what they say.
 
     Raises:
         ModelCheckFailed: a recorded file changed, or there are no references that can be used.
@@ -43,7 +44,8 @@ def check_recorded(
     if trusting:
         fresh = fresh_record(folder, model, "", _dim(folder, model))
         record = fresh if record is None else replace(record, files=marks(folder))
-    if record is not None and os.access(folder, os.W_OK):
+    own = trusting or not model.startswith(BUNDLED_PREFIX)
+    if record is not None and own and os.access(folder, os.W_OK):
         write_record(folder, replace(record, checks=figures, tool=tool(), made_at=now()))
     return figures
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.fakes.hub_server import COMMIT, HubServer, Repository
 from tests.fakes.tiny_folders import CARD, make_tiny_folder
+from tests.fakes.tiny_models import make_tiny_static
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "hf_of_this_test"
@@ -21,7 +22,7 @@ TOKEN = "hf_of_this_test"
 
 @dataclass
 class Hub:
-    """A hub with the repositories `acme/texts`, `acme/pairs` (private) and `acme/torch` (no ONNX)."""
+    """A hub with the repositories `acme/texts`, `acme/pairs` (private), `acme/torch` (no ONNX) and `acme/static`."""
 
     server: HubServer
     folder: Path
@@ -55,10 +56,12 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     pairs = make_tiny_folder(tmp_path / "pairs", paired=True)
     torch = make_tiny_folder(tmp_path / "torch")
     (torch / "onnx" / "model.onnx").rename(torch / "model.safetensors")
+    static = make_tiny_static(tmp_path / "static", dim=8)
     repositories = {
         "acme/texts": Repository(texts),
         "acme/pairs": Repository(pairs, token=TOKEN),
         "acme/torch": Repository(torch),
+        "acme/static": Repository(static),
     }
     with HubServer(repositories) as server:
         yield Hub(server, tmp_path)
@@ -102,6 +105,15 @@ def test_model_without_onnx_is_sent_to_export(hub: Hub) -> None:
     assert "headrace models export acme/torch" in sentence(hub.run("pull", "acme/torch"))
     assert "model.safetensors" not in hub.server.downloads()
     assert hub.pulled == []
+
+
+def test_static_embeddings_are_pulled_with_their_table(hub: Hub) -> None:
+    """Their safetensors file is what serves, so it is fetched, opened and recorded."""
+    ended = hub.run("pull", "acme/static", "--json")
+    assert ended.returncode == 0, ended.stderr
+    record = json.loads(ended.stdout)
+    assert (record["kind"], record["dim"]) == ("static", 8)
+    assert "model.safetensors" in record["files"]
 
 
 def test_download_that_breaks_off_leaves_nothing(hub: Hub) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from encoders.catalog.record import read_record
+from encoders.catalog.record import RECORD_FILE, read_record
+from encoders.sources import ModelSource, locate
 from retrieval.cli.main import execute
 from tests.fakes.tiny_folders import change_weights, make_tiny_folder
 
@@ -94,10 +95,27 @@ def test_failed_check_exits_with_one(models: Path, capsys: pytest.CaptureFixture
     assert "FAILED" in run(capsys, "list")[1]
 
 
+def test_half_a_file_is_one_sentence(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A copy that broke off is found by its hash, or without a record when it is opened."""
+    weights = models / "acme" / "texts" / "onnx" / "model.onnx"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[: len(whole) // 2])
+    code, _, err = run(capsys, "check", "acme/texts")
+    assert (code, "cannot open model.onnx" in err) == (1, True)
+    weights.write_bytes(whole)
+    assert run(capsys, "quantize", "acme/texts")[0] == 0
+    weights.write_bytes(whole[: len(whole) // 2])
+    code, _, err = run(capsys, "check", "acme/texts")
+    assert (code, "onnx/model.onnx changed" in err) == (1, True)
+
+
 def test_check_of_the_bundled_model_leaves_the_package_alone(capsys: pytest.CaptureFixture[str]) -> None:
     """It is found by its name, needs no models folder, and agrees with its references on this CPU."""
+    record = locate(ModelSource("bundled:minilm-l6")) / RECORD_FILE
+    before = record.stat()
     found = value(capsys, "check", "bundled:minilm-l6", "--folder", "nowhere")
     assert found["checks"]["int8"]["passed"] is True
+    assert record.stat().st_ino == before.st_ino
 
 
 @pytest.mark.parametrize(

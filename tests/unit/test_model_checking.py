@@ -76,7 +76,7 @@ def test_references_of_another_dimension_are_refused(tmp_path: Path) -> None:
     """Vectors of another model cannot be compared."""
     folder = make_tiny_folder(tmp_path / "model")
     write_json(folder / "reference.json", {"texts": ["a"], "fp32_vectors": [[1.0, 0.0]]})
-    with pytest.raises(ModelCheckFailed, match="another model"):
+    with pytest.raises(ModelCheckFailed, match="does not fit the model"):
         check_files(folder, "m", open_pairs)
 
 

@@ -21,7 +21,9 @@ def test_bundled_models_come_first_and_need_no_folder(tmp_path: Path) -> None:
     first = list_models(tmp_path / "nothing")[0]
     assert first.name.startswith("bundled:")
     assert first.precisions == ("int8",)
-    assert first.fault == ""
+    assert (first.fault, first.recorded, first.changed) == ("", True, ())
+    assert first.record is not None
+    assert (first.record.licence, first.record.dim) == ("apache-2.0", 384)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -11,6 +11,7 @@ import pytest
 from encoders.catalog.cards import licence_of
 from encoders.catalog.folders import fresh_record
 from encoders.catalog.record import (
+    CARD_FILE,
     RECORD_FILE,
     CheckFigures,
     ExportFacts,
@@ -45,13 +46,13 @@ def test_record_comes_back_as_it_was_written(folder: Path) -> None:
 
 
 def test_fresh_record_says_what_the_files_say(folder: Path) -> None:
-    """Kind, licence, limit, pooling and the hash of every file, but not of the record itself."""
+    """Kind, licence, limit, pooling and the hash of every file that shapes a result."""
     write_record(folder, fresh_record(folder, "acme/tiny", "", 16))
     record = fresh_record(folder, "acme/tiny", "", 16)
     assert (record.kind, record.licence, record.dim) == (ModelKind.BI_ENCODER, "mit", 16)
     assert (record.max_tokens, record.pooling, record.query_prompt) == (256, "mean", "")
-    assert {"onnx/model.onnx", "tokenizer.json", "README.md"} <= record.files.keys()
-    assert RECORD_FILE not in record.files
+    assert {"onnx/model.onnx", "tokenizer.json"} <= record.files.keys()
+    assert not {RECORD_FILE, CARD_FILE} & record.files.keys()
 
 
 def test_cross_encoder_has_neither_dim_nor_pooling(tmp_path: Path) -> None:
