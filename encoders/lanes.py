@@ -51,8 +51,8 @@ class Lane:
         self.queued_items = 0
         self.queued_tokens = 0
 
-    def put(self, call: Call[Any], ns_per_token: float) -> None:
-        """Accepts all items of a call. `ns_per_token` tells a refused caller when to come again.
+    def put(self, call: Call[Any], ns_per_token: Callable[[], float]) -> None:
+        """Accepts all items of a call. `ns_per_token` is asked to tell a refused caller when to come again.
 
         Raises:
             SchedulerFull: the items would exceed the bound.
@@ -62,7 +62,7 @@ class Lane:
             if self._stopped:
                 raise SchedulerStopped
             if self.queued_items + len(call.items) > self._capacity_items:
-                retry_after_ms = max(1.0, self.queued_tokens * ns_per_token / 1e6)
+                retry_after_ms = max(1.0, self.queued_tokens * ns_per_token() / 1e6)
                 raise SchedulerFull(self.queued_items, self._capacity_items, retry_after_ms)
             self._open_calls.add(call)
             self._queue.put(call)

@@ -33,7 +33,8 @@ def measure_idle(seconds: float) -> Idle:
         before, begun = watched.cpu_times(), time.monotonic()
         time.sleep(seconds)
         after, passed = watched.cpu_times(), time.monotonic() - begun
-    return Idle(passed, (after.user + after.system - before.user - before.system) / passed)
+    spent = after.user + after.system - before.user - before.system
+    return Idle(passed, max(0.0, spent) / passed)
 
 
 @contextmanager
