@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def gather_tasks(source: BeirSet, count: int, depth: int) -> list[Task]:
-    """Returns `count` questions, spread evenly over the set, with their `depth` best passages.
+    """Returns at most `count` questions, spread evenly over the set, with their `depth` best passages.
 
     Questions for which BM25 finds fewer than `depth` are left out.
     """
@@ -49,7 +49,7 @@ def gather_tasks(source: BeirSet, count: int, depth: int) -> list[Task]:
 
 
 def of_equal_length(task: Task, counter: TokenCounter, tokens: int) -> Task:
-    """Fills passages up to at least `tokens` with the beginnings of those behind them, so that a limit cuts all alike.
+    """Fills passages up to at least `tokens` with those behind them, so that a limit cuts all alike.
 
     The filled passages judge nothing: the task has no relevant documents.
     """

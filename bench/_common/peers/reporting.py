@@ -80,7 +80,8 @@ def _print_judged(judged: Judged) -> None:
         f"nDCG@{NDCG_CUT} on {judged.questions} questions: {OURS} {judged.ours:.4f}, fp32 {judged.fp32:.4f}, "
         f"difference {between.mean:+.4f} ({between.low:+.4f} to {between.high:+.4f})"
     )
-    _print_target(f"nDCG@{NDCG_CUT} over that of fp32", judged.ours / judged.fp32 if judged.fp32 else 0.0, _NDCG_SHARE)
+    if judged.fp32:
+        _print_target(f"nDCG@{NDCG_CUT} over that of fp32", judged.ours / judged.fp32, _NDCG_SHARE)
 
 
 def _print_target(what: str, reached: float, target: float) -> None:
