@@ -5,9 +5,6 @@ exact length: nothing is padded, an item's result never depends on its neighbour
 item in progress. Elsewhere it is a batch of like lengths. An item that makes a piece fail fails alone: the others are
 computed again one by one.
 
-A thread that ends without a stop is replaced. When the system gives no thread, the scheduler is not `healthy` until it
-does: `watch` tells, and each call and `heal` try again.
-
 Each work class has its own lane and its own threads, as many as there are cores; all share the engines' sessions. The
 threads of the bulk lane run at a lower priority, so the operating system gives a contended core to online items at once
 and leaves bulk about 5 % of it: bulk fills idle cores, gives way within a scheduling tick, also to the event loop, and
@@ -42,9 +39,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from encoders.calls import Call
@@ -54,19 +50,11 @@ from encoders.errors import EncoderError, EncodingFailed, WorkExpired
 from encoders.lanes import Job, Lane
 from encoders.pieces import EXACT, PiecePolicy
 from encoders.types import Engine, Outcome, TokenizedText, WorkClass
+from encoders.workers import Post, Workers
 
 T = TypeVar("T")
 
 _GIVE_WAY_NS = 250_000_000  # how long after an online call the resting thread rests
-
-
-@dataclass(frozen=True, slots=True)
-class _Post:
-    """A place for a thread; whoever holds it is replaced when it ends."""
-
-    work_class: WorkClass
-    gives_way: bool
-    number: int
 
 
 class TokenScheduler:
@@ -76,42 +64,25 @@ class TokenScheduler:
         """`workers` threads and a queue of `capacity_items` for each work class."""
         if workers < 1 or capacity_items < 1:
             raise ValueError(f"a scheduler needs at least 1 worker and 1 item, not {workers} and {capacity_items}")
-        self._workers = workers
+        self._count = workers
         self._policies: dict[str, PiecePolicy] = {}
         self._lanes = {work_class: Lane(capacity_items, self.policy_of) for work_class in WorkClass}
         self._costs = CostMeter()
         self.bulk_threads = ThreadPoolExecutor(1, "bulk", initializer=lower_priority_of_this_thread)
         """For what belongs to bulk work besides the engines, such as chunking, at the same low priority."""
-        self._changing = threading.Lock()
-        self._threads: dict[_Post, threading.Thread] = {}
-        self._empty_posts: set[_Post] = set()
-        self._watchers: list[Callable[[bool], None]] = []
-        self._stopped = False
+        self._stopped = threading.Event()
         self._online_seen_ns = 0
-        self._ending = threading.Event()
+        self.workers = Workers(self._work)
+        """The threads: whether all of them live, and who wants to know."""
         for work_class in WorkClass:
             for number in range(workers):
                 rests = work_class is WorkClass.BULK and 0 < number == workers - 1
-                self._start_thread(_Post(work_class, rests, number))
-
-    @property
-    def healthy(self) -> bool:
-        """Whether every post has its thread."""
-        return not self._empty_posts
+                self.workers.fill(Post(work_class, number, rests))
 
     @property
     def ending(self) -> bool:
         """Whether a stop was asked for."""
-        return self._ending.is_set()
-
-    def watch(self, changed: Callable[[bool], None]) -> None:
-        """Calls `changed` with `healthy` each time it may have changed, from whatever thread finds out."""
-        self._watchers.append(changed)
-
-    def heal(self) -> None:
-        """Tries again to fill the posts that the system gave no thread for."""
-        for post in tuple(self._empty_posts):
-            self._start_thread(post)
+        return self._stopped.is_set()
 
     def policy_of(self, model_id: str) -> PiecePolicy:
         """Returns how pieces are cut for a model: one text a run until something else was measured."""
@@ -139,14 +110,14 @@ class TokenScheduler:
         """
         if not items:
             return []
-        if self._empty_posts:
-            self.heal()
+        if not self.workers.healthy:
+            self.workers.heal()
         lane = self._lanes[work_class]
         now = time.monotonic_ns()
         if work_class is WorkClass.ONLINE:
             self._online_seen_ns = now
         call = Call(engine, items, deadline_ns, now, by_length=self.policy_of(engine.model_id).batches)
-        lane.put(call, lambda: self._costs.ns_per_token(engine.model_id) / self._workers)
+        lane.put(call, lambda: self._costs.ns_per_token(engine.model_id) / self._count)
         timer = None
         if deadline_ns is not None:
             delay_s = max(0.0, (deadline_ns - now) / 1e9)
@@ -163,8 +134,8 @@ class TokenScheduler:
         """Says what is queued, how many threads live, and what each model costs a token."""
         online, bulk = self._lanes[WorkClass.ONLINE], self._lanes[WorkClass.BULK]
         return SchedulerStats(
-            workers=self._workers,
-            alive_threads=sum(thread.is_alive() for thread in tuple(self._threads.values())),
+            workers=self._count,
+            alive_threads=self.workers.alive_count,
             queued_online_items=online.queued_items,
             queued_bulk_items=bulk.queued_items,
             ns_per_token=self._costs.all(),
@@ -175,40 +146,17 @@ class TokenScheduler:
 
         Blocks: an event loop calls it through `asyncio.to_thread`.
         """
-        with self._changing:
-            self._stopped = True
-        self._ending.set()
+        self.workers.stop()
+        self._stopped.set()
         for lane in self._lanes.values():
             lane.stop()
-        self._join(time.monotonic() + timeout_s)
+        self.workers.join(time.monotonic() + timeout_s)
         for lane in self._lanes.values():
             lane.abort()
-        self._join(time.monotonic() + timeout_s)
+        self.workers.join(time.monotonic() + timeout_s)
         self.bulk_threads.shutdown(cancel_futures=True)
 
-    def _join(self, until: float) -> None:
-        for thread in tuple(self._threads.values()):
-            thread.join(max(0.0, until - time.monotonic()))
-
-    def _start_thread(self, post: _Post) -> None:
-        name = f"encoder-{post.work_class.name.lower()}"
-        thread = threading.Thread(target=self._work, args=(post,), name=name, daemon=True)
-        with self._changing:
-            if self._stopped:
-                return
-            was_healthy = self.healthy
-            try:
-                thread.start()
-            except RuntimeError:
-                self._empty_posts.add(post)
-            else:
-                self._empty_posts.discard(post)
-                self._threads[post] = thread
-        if self.healthy != was_healthy:
-            for changed in self._watchers:
-                changed(self.healthy)
-
-    def _work(self, post: _Post) -> None:
+    def _work(self, post: Post) -> None:
         if post.work_class is WorkClass.BULK:
             lower_priority_of_this_thread()
         lane = self._lanes[post.work_class]
@@ -218,16 +166,14 @@ class TokenScheduler:
                 self._compute(lane, piece)
                 piece = None  # a thread that waits keeps no call alive
         finally:
-            # Reached without a stop only when an engine raised what is no `Exception`: no caller may wait for ever, and
-            # another thread takes over.
+            # Left over only when an engine raised what is no `Exception`: no caller may wait for ever.
             unsettled: list[Job[Any]] = piece or []
             for job in unsettled:
                 lane.settle(job, _failed(job, EncodingFailed(job.call.engine.model_id), 0))
-            self._start_thread(post)
 
     def _next(self, lane: Lane, gives_way: bool) -> list[Job[Any]] | None:
         while gives_way and time.monotonic_ns() - self._online_seen_ns < _GIVE_WAY_NS:
-            if self._ending.wait(_GIVE_WAY_NS / 1e9):
+            if self._stopped.wait(_GIVE_WAY_NS / 1e9):
                 break
         return lane.take()
 

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 from grpc_health.v1 import health, health_pb2
 
-from encoders.scheduler import TokenScheduler
+from encoders.workers import Workers
 
 _TRY_AGAIN_S = 1.0
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -38,8 +38,8 @@ class Health:
         await self.servicer.enter_graceful_shutdown()
 
     @asynccontextmanager
-    async def following(self, scheduler: TokenScheduler) -> AsyncIterator[None]:
-        """Says SERVING while the body runs and the scheduler has all its threads."""
+    async def following(self, workers: Workers) -> AsyncIterator[None]:
+        """Says SERVING while the body runs and every post has its thread."""
         changed, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def tell(healthy: bool) -> None:
@@ -47,9 +47,10 @@ class Health:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(changed.set)
 
-        scheduler.watch(tell)
-        await self.set(scheduler.healthy)
-        task = asyncio.create_task(self._follow(scheduler, changed))
+        workers.watch(tell)
+        said = workers.healthy
+        await self.set(said)
+        task = asyncio.create_task(self._follow(workers, changed, said))
         try:
             yield
         finally:
@@ -57,16 +58,16 @@ class Health:
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _follow(self, scheduler: TokenScheduler, changed: asyncio.Event) -> None:
-        said = scheduler.healthy
+    async def _follow(self, workers: Workers, changed: asyncio.Event, said: bool) -> None:
         while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), None if said else _TRY_AGAIN_S)
+            if workers.healthy == said:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), None if said else _TRY_AGAIN_S)
             changed.clear()
-            if not scheduler.healthy:
-                scheduler.heal()
-            if scheduler.healthy != said:
-                said = scheduler.healthy
+            if not workers.healthy:
+                workers.heal()
+            if workers.healthy != said:
+                said = workers.healthy
                 await self.set(said)
                 report = _log.info if said else _log.error
                 report("encoder_threads_complete" if said else "encoder_threads_missing")

@@ -81,7 +81,7 @@ async def run(live: LiveSettings) -> None:
         stack.push_async_callback(_stop, server, healthy, app.drain, settings.grace_s)
         await app.warm_up()
         settle()
-        await stack.enter_async_context(healthy.following(app.scheduler))
+        await stack.enter_async_context(healthy.following(app.scheduler.workers))
         stack.enter_context(endpoint_file(live.current.data.folder, address))
         _log.info("serving", address=address, unix_socket=settings.unix_socket, metrics_port=settings.metrics_port)
         await stack.enter_async_context(measuring_costs(app.models, app.scheduler))

@@ -95,7 +95,7 @@ async def test_health_follows_the_encoder_threads(monkeypatch: pytest.MonkeyPatc
             stub = health_pb2_grpc.HealthStub(channel)
             seen = stub.Watch(health_pb2.HealthCheckRequest(service=SERVICE), timeout=PATIENCE_S)
             assert await _next(seen) == "NOT_SERVING"
-            async with health.following(scheduler):
+            async with health.following(scheduler.workers):
                 assert await _next(seen) == "SERVING"
                 with monkeypatch.context() as patched:
                     patched.setattr(threading.Thread, "start", _no_thread)

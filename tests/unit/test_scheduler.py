@@ -74,7 +74,7 @@ async def test_scheduler_replaces_a_dead_worker(scheduler: TokenScheduler) -> No
     (outcome,) = await scheduler.submit(EchoEngine(), items(2), ONLINE, None)
     assert outcome.value == 2
     await asyncio.to_thread(engine.threads[0].join)
-    assert scheduler.healthy
+    assert scheduler.workers.healthy
 
 
 async def test_scheduler_refuses_a_call_that_does_not_fit_whole(scheduler: TokenScheduler) -> None:
@@ -362,17 +362,17 @@ async def test_missing_thread_is_told_and_started_when_the_system_gives_one(
         told.append(healthy)
         changed.set()
 
-    scheduler.watch(tell)
+    scheduler.workers.watch(tell)
     engine = EchoEngine(faults={1: EngineDied})
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", _no_thread)
         (outcome,) = await scheduler.submit(engine, items(1), ONLINE, None)
         assert isinstance(outcome.error, EncodingFailed)
         assert changed.wait(WAIT_S)
-        assert not scheduler.healthy
+        assert not scheduler.workers.healthy
         assert scheduler.stats().alive_threads == 1
-        scheduler.heal()
-        assert not scheduler.healthy
+        scheduler.workers.heal()
+        assert not scheduler.workers.healthy
     (outcome,) = await scheduler.submit(EchoEngine(), items(2), ONLINE, None)
     assert outcome.value == 2
     assert told == [False, True]
