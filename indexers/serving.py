@@ -44,10 +44,11 @@ class ServingState:
 
     def codes(self, keys: ChunkKeys) -> list[NDArray[np.uint8] | None]:
         """Returns the token codes of each chunk, uint8 [tokens * code_bytes]; None where there are none."""
-        late = self.delta.codes(keys)
+        recent = self.delta.codes(keys)
         if self.generation is None:
-            return late
-        return [a if a is not None else b for a, b in zip(self.generation.codes(keys), late, strict=True)]
+            return recent
+        built = self.generation.codes(keys)
+        return [new if old is None else old for old, new in zip(built, recent, strict=True)]
 
     @property
     def changed_chunks(self) -> int:
