@@ -33,7 +33,7 @@ from encoders.models import ModelFiles
 LOWEST_COSINE: dict[Precision, float] = {"fp32": 0.999, "int8": 0.97}
 LOWEST_PEARSON: dict[Precision, float] = {"fp32": 0.999, "int8": 0.98}
 LOWEST_RANK_AGREEMENT: dict[Precision, float] = {"fp32": 0.95, "int8": 0.75}
-_QUICK = 4  # texts or pairs of a check that every start can afford; too few to be ranked
+_QUICK = 4  # texts or pairs of a check that every start can afford; too few to judge by ranks
 _QUICK_SHARE = 0.5  # of the standard deviation of all logits
 
 E = TypeVar("E")
@@ -57,7 +57,7 @@ class Check(Protocol[E, R]):
         ...
 
     def compare(self, encoder: E, references: R, precision: Precision, *, quick: bool = False) -> CheckFigures:
-        """Says how far a model agrees with references; `quick` takes the shortest ones only and does not rank."""
+        """Says how far a model agrees; `quick` takes the shortest references only, too few to judge by their ranks."""
         ...
 
 
@@ -98,8 +98,9 @@ class TextCheck:
         expected = references.vectors[chosen]
         found = vectors_of(encoder, [references.texts[position] for position in chosen])
         alike = cosines(expected, found)
-        order = 1.0 if quick else neighbour_agreement(expected, found)
-        passed = bool(alike.min() >= LOWEST_COSINE[precision]) and order >= LOWEST_RANK_AGREEMENT[precision]
+        order = neighbour_agreement(expected, found)
+        ranked = quick or order >= LOWEST_RANK_AGREEMENT[precision]
+        passed = bool(alike.min() >= LOWEST_COSINE[precision]) and ranked
         return CheckFigures(
             passed, len(chosen), order, lowest_cosine=float(alike.min()), mean_cosine=float(alike.mean())
         )
