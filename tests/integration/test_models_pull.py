@@ -3,54 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.hub_runs import Hub, sentence
 from tests.fakes.hub_server import COMMIT, HubServer, Repository
 from tests.fakes.tiny_folders import CARD, make_tiny_folder
 from tests.fakes.tiny_models import make_tiny_static
 
-ROOT = Path(__file__).parents[2]
 TOKEN = "hf_of_this_test"
-
-
-@dataclass
-class Hub:
-    """A hub with the repositories `acme/texts`, `acme/pairs` (private), `acme/torch` (no ONNX) and `acme/static`."""
-
-    server: HubServer
-    folder: Path
-
-    def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        """Runs `headrace models` against this hub."""
-        shared = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HEADRACE_"))}
-        own = {"HF_ENDPOINT": self.server.url, "HF_HOME": str(self.folder / "cache")}
-        return subprocess.run(
-            [sys.executable, "-m", "retrieval.cli.main", "models", *arguments, "--folder", str(self.folder / "models")],
-            env={**shared, **own, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'proto'}", **environ},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            cwd=self.folder,
-            check=False,
-        )
-
-    @property
-    def pulled(self) -> list[str]:
-        """Lists what lies in the models folder, hidden files included."""
-        models = self.folder / "models"
-        return sorted(path.relative_to(models).as_posix() for path in models.rglob("*") if path.is_file())
 
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
-    """Starts the hub."""
+    """Starts a hub with `acme/texts`, `acme/pairs` (private), `acme/torch` (no ONNX) and `acme/static`."""
     texts = make_tiny_folder(tmp_path / "texts")
     (texts / "model.safetensors").write_bytes(b"weights that nobody asked for")
     pairs = make_tiny_folder(tmp_path / "pairs", paired=True)
@@ -65,13 +33,6 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     }
     with HubServer(repositories) as server:
         yield Hub(server, tmp_path)
-
-
-def sentence(ended: subprocess.CompletedProcess[str]) -> str:
-    """Returns the one sentence in which a failed command ended."""
-    assert ended.returncode == 1, ended.stderr
-    assert "Traceback" not in ended.stderr
-    return ended.stderr.strip().splitlines()[-1]
 
 
 def test_pull_takes_the_needed_files_from_a_mirror_and_offline_the_cached_ones(hub: Hub) -> None:

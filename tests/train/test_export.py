@@ -22,6 +22,8 @@ from encoders.export import exporting
 from encoders.export.exporting import export
 from encoders.models import resolve
 from encoders.sources import ModelSource
+from tests.fakes.hub_runs import Hub
+from tests.fakes.hub_server import COMMIT, HubServer, Repository
 from tests.fakes.tiny_folders import open_pairs
 from tests.fakes.tiny_models import write_json
 from tests.train.tiny_torch import make_modular_cross_encoder, make_torch_model
@@ -143,6 +145,20 @@ def test_tokenizer_in_its_slow_form_is_saved_as_a_fast_one(tmp_path: Path) -> No
     write_json(source / "tokenizer_config.json", {"tokenizer_class": "BertTokenizer", "model_max_length": 256})
     record = export(source, "m", "", tmp_path / "made", open_pairs)
     assert "tokenizer.json" in record.files
+
+
+def test_torch_weights_of_the_hub_are_exported_by_their_id(tmp_path: Path) -> None:
+    """Fetched, exported into the models folder under the id, and recorded with the commit."""
+    source = make_torch_model(tmp_path / "source", "bert", classes=1)
+    with HubServer({"acme/pairs": Repository(source)}) as server:
+        hub = Hub(server, tmp_path)
+        ended = hub.run("export", "acme/pairs", "--json")
+    assert ended.returncode == 0, ended.stderr
+    record = json.loads(ended.stdout)
+    assert (record["model"], record["revision"], record["kind"]) == ("acme/pairs", COMMIT, "cross-encoder")
+    assert record["checks"]["fp32"]["passed"] is True
+    assert {"acme/pairs/model.onnx", "acme/pairs/headrace-model.json", "acme/pairs/README.md"} <= set(hub.pulled)
+    assert "acme/pairs/model.safetensors" not in hub.pulled
 
 
 def test_no_space_while_exporting_leaves_nothing(tmp_path: Path) -> None:
