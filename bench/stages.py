@@ -31,7 +31,7 @@ from bench._common.plots import Titles, plot_stack
 from bench._common.results import plain, write_results
 from bench._common.stage_figures import Bare, Part, Served, StageReport, Watched, report
 from bench._common.tables import Cell, print_table, say
-from encoders.bm25 import query_vector
+from encoders.bm25 import Bm25Statistics, query_vector
 from encoders.dense import OnnxDenseEncoder
 from encoders.terms import count_terms
 from encoders.types import TextKind
@@ -183,7 +183,9 @@ def _call_bare(arms: _Arms, question: str) -> Bare:
     [vector] = arms.bare.engine.run(items)
     encoded = time.perf_counter_ns()
     # What BM25 makes of the question is not one of the bare calls.
-    query = SearchQuery(vector, query_vector(count_terms(question), arms.index.statistics), arms.thresholds.candidates)
+    statistics = arms.index.statistics
+    assert isinstance(statistics, Bm25Statistics)
+    query = SearchQuery(vector, query_vector(count_terms(question), statistics), arms.thresholds.candidates)
     asked = time.perf_counter_ns()
     arms.store.search(query, None, arms.thresholds.candidates)
     return Bare(tokenized - started, encoded - tokenized, time.perf_counter_ns() - asked)

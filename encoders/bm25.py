@@ -7,9 +7,9 @@ generation: a store's own IDF counts per shard, mixes tenants, and differs betwe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,27 +39,41 @@ class Bm25Statistics:
         total = max(float(self.document_count), float(frequency.max(initial=0.0)))
         return np.log1p((total - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
 
-    def save(self, path: Path) -> None:
-        """Writes the statistics as an uncompressed .npz file."""
-        with path.open("wb") as file:
-            np.savez(
-                file,
-                document_count=np.int64(self.document_count),
-                average_length=np.float64(self.average_length),
-                terms=self.terms,
-                document_frequencies=self.document_frequencies,
-            )
+    def weights(self, counts: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Returns tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average_length)) of each entry, float32."""
+        relative = lengths / self.average_length if self.average_length else np.ones(len(lengths))
+        norm = (K1 * (1.0 - B + B * relative)).astype(np.float32)
+        frequency = counts.astype(np.float32)
+        return (frequency * np.float32(K1 + 1.0) / (frequency + norm)).astype(np.float32)
+
+    def upper_bound(self, query: SparseVector) -> float:
+        """Returns the score that no document can reach: every query term saturated."""
+        return upper_bound(query)
+
+    def collected(self, texts: Iterable[TermCounts]) -> Bm25Statistics:
+        """Returns the statistics of these texts."""
+        return collect_statistics(texts)
+
+    def counted(
+        self, lengths: NDArray[np.int64], entry_terms: NDArray[np.uint32], counts: NDArray[np.uint16]
+    ) -> Bm25Statistics:
+        """Returns the same of texts given as entries."""
+        del counts
+        terms, frequencies = np.unique(entry_terms, return_counts=True)
+        average = float(lengths.sum()) / len(lengths) if len(lengths) else 0.0
+        return Bm25Statistics(len(lengths), average, terms.astype(np.uint32), frequencies.astype(np.uint32))
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Returns what a file keeps."""
+        return {
+            "document_count": np.array(self.document_count),
+            "average_length": np.array(self.average_length),
+            "terms": self.terms,
+            "document_frequencies": self.document_frequencies,
+        }
 
 
-def load_statistics(path: Path) -> Bm25Statistics:
-    """Reads what `Bm25Statistics.save` wrote."""
-    with np.load(path, allow_pickle=False) as stored:
-        return Bm25Statistics(
-            document_count=int(stored["document_count"]),
-            average_length=float(stored["average_length"]),
-            terms=stored["terms"],
-            document_frequencies=stored["document_frequencies"],
-        )
+NO_STATISTICS = Bm25Statistics(0, 0.0, np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.uint32))
 
 
 def collect_statistics(texts: Iterable[TermCounts]) -> Bm25Statistics:
@@ -79,14 +93,6 @@ def collect_statistics(texts: Iterable[TermCounts]) -> Bm25Statistics:
             waiting, waiting_terms = [], 0
     terms, frequencies = _fold(terms, frequencies, waiting)
     return Bm25Statistics(count, length / count if count else 0.0, terms, frequencies)
-
-
-def document_vector(text: TermCounts, statistics: Bm25Statistics) -> SparseVector:
-    """Returns tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average_length)) for each term."""
-    frequency = text.counts.astype(np.float32)
-    relative = text.length / statistics.average_length if statistics.average_length else 1.0
-    weight = frequency * (K1 + 1.0) / (frequency + K1 * (1.0 - B + B * relative))
-    return SparseVector(text.terms, weight.astype(np.float32))
 
 
 def query_vector(text: TermCounts, statistics: Bm25Statistics) -> SparseVector:

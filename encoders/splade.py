@@ -7,40 +7,12 @@ a whole language model for each of them. Needs the extra `splade`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from encoders.errors import ExtraMissing
 from encoders.kinds import ModelKind, require_kind
 from encoders.models import ModelFiles
 from encoders.tokenizing import Tokenization
 from encoders.types import Engine, SparseVector, TextKind, TokenizedText
-
-
-class SparseEncoder(Protocol):
-    """Texts to sparse vectors over the model's vocabulary, synchronously; a text's vector is its own."""
-
-    @property
-    def model_id(self) -> str:
-        """The model's id or folder name."""
-        ...
-
-    @property
-    def revision(self) -> str:
-        """A hash of the files that shape a vector."""
-        ...
-
-    @property
-    def max_tokens(self) -> int:
-        """Tokens of a text at most, special ones included."""
-        ...
-
-    def encode_queries(self, texts: Sequence[str]) -> list[SparseVector]:
-        """Returns a vector a text, values above 0; texts are cut at `max_tokens`."""
-        ...
-
-    def encode_passages(self, texts: Sequence[str]) -> list[SparseVector]:
-        """Returns a vector a text, values above 0; texts are cut at `max_tokens`."""
-        ...
 
 
 class SpladeEncoder:

@@ -15,7 +15,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from encoders.bm25 import collect_statistics
+from encoders.statistics_file import save_statistics
+from indexers.definition import no_statistics
 from indexers.generation import FORMAT_VERSION, STATISTICS, Manifest, field_names, write_manifest
 from indexers.generation_write import write_arrays_and_graph
 from indexers.options import GraphShape, ShardKind
@@ -30,8 +31,8 @@ def build_generation(record: Path, target: Path, number: int, kind: ShardKind, g
     try:
         head, definition = reader.head(), reader.definition()
         target.mkdir(parents=True)
-        statistics = collect_statistics(reader.terms(head.sequence, _BATCH * 4))
-        statistics.save(target / STATISTICS)
+        statistics = no_statistics(definition).collected(reader.terms(head.sequence, _BATCH * 4))
+        save_statistics(statistics, target / STATISTICS)
         if kind is ShardKind.EDGE and head.counts.chunks:
             rows = _until(reader, head.sequence, head.last_row)
             write_arrays_and_graph(target, rows, definition, statistics, graph)

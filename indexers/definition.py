@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from encoders.bm25 import NO_STATISTICS
+from encoders.learned import NO_LEARNED_STATISTICS
+from encoders.term_statistics import TermStatistics
 from indexers.errors import ModelMismatch, SchemaConflict
 from indexers.names import check_fields, check_key
-from indexers.options import DenseModel
+from indexers.options import DenseModel, SparseModel
 from indexers.types import CollectionDefinition, CollectionKey, FieldType
 
 
@@ -28,7 +31,14 @@ def new_definition(
         dim=model.dim,
         created_at=datetime.now(UTC),
         code_bytes=model.codec.code_bytes if token_vectors and model.codec is not None else 0,
+        sparse_model_id=model.sparse.model_id if model.sparse else "",
+        sparse_revision=model.sparse.revision if model.sparse else "",
     )
+
+
+def no_statistics(definition: CollectionDefinition) -> TermStatistics:
+    """Returns the term statistics of the collection when it is empty: of the kind that all its later ones are of."""
+    return NO_LEARNED_STATISTICS if definition.sparse_model_id else NO_STATISTICS
 
 
 def added_fields(declared: Mapping[str, FieldType], asked: Mapping[str, FieldType]) -> dict[str, FieldType]:
@@ -49,12 +59,18 @@ def check_model(definition: CollectionDefinition, model: DenseModel) -> None:
     Raises:
         ModelMismatch: says both models with their dimensions.
     """
-    stored = DenseModel(definition.dense_model_id, definition.dense_revision, definition.dim)
+    sparse = SparseModel(definition.sparse_model_id, definition.sparse_revision) if definition.sparse_model_id else None
+    stored = DenseModel(definition.dense_model_id, definition.dense_revision, definition.dim, sparse=sparse)
     if stored != model:
         raise ModelMismatch(
             collection=definition.key.collection,
-            stored=f"{stored.model_id}@{stored.revision}",
+            stored=_named(stored),
             stored_dim=stored.dim,
-            configured=f"{model.model_id}@{model.revision}",
+            configured=_named(model),
             configured_dim=model.dim,
         )
+
+
+def _named(model: DenseModel) -> str:
+    sparse = "" if model.sparse is None else f" with {model.sparse.model_id}@{model.sparse.revision}"
+    return f"{model.model_id}@{model.revision}{sparse}"

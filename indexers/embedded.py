@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.bm25 import Bm25Statistics
+from encoders.term_statistics import TermStatistics
 from encoders.types import TokenCodec
 from indexers.building import Building
 from indexers.checks import MAX_PAGE_SIZE, check_query, check_token_query
@@ -74,7 +74,7 @@ class EmbeddedIndex:
         return self._writing.state.epoch
 
     @property
-    def statistics(self) -> Bm25Statistics:
+    def statistics(self) -> TermStatistics:
         """The frequencies that the stored weights were made with."""
         return self._writing.state.statistics
 

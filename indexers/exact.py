@@ -13,7 +13,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.bm25 import Bm25Statistics
+from encoders.term_statistics import TermStatistics
 from indexers.columns import Columns
 from indexers.filters import Filter
 from indexers.postings import Postings, build_postings, count_statistics, join_postings
@@ -29,7 +29,7 @@ class ExactShard:
     """Chunks in memory, searched by comparing all of them."""
 
     def __init__(
-        self, fields: Mapping[str, FieldType], statistics: Bm25Statistics, blocks: tuple[_Block, ...] = ()
+        self, fields: Mapping[str, FieldType], statistics: TermStatistics, blocks: tuple[_Block, ...] = ()
     ) -> None:
         self._fields = fields
         self._statistics = statistics
@@ -56,14 +56,15 @@ class ExactShard:
         blocks = (replace(block, alive=block.alive & ~np.isin(block.rows, rows)) for block in self._blocks)
         return ExactShard(self._fields, self._statistics, tuple(block for block in blocks if block.alive.any()))
 
-    def weighed(self, statistics: Bm25Statistics) -> ExactShard:
+    def weighed(self, statistics: TermStatistics) -> ExactShard:
         """Returns the shard with its term counts weighed by other statistics."""
         blocks = (replace(block, postings=block.postings.weighed(statistics)) for block in self._blocks)
         return ExactShard(self._fields, statistics, tuple(blocks))
 
-    def count_statistics(self) -> Bm25Statistics:
+    def count_statistics(self) -> TermStatistics:
         """Counts the shard as a collection of its own."""
-        return count_statistics([block.postings for block in self._blocks], [block.alive for block in self._blocks])
+        postings, alive = [block.postings for block in self._blocks], [block.alive for block in self._blocks]
+        return count_statistics(postings, alive, self._statistics)
 
     def search(self, query: SearchQuery, filter: Filter | None) -> ShardHits:
         """Finds the best of each branch exactly."""
@@ -116,7 +117,7 @@ class _Block:
         return positions[best(scores, limit)]
 
 
-def _build_block(chunks: Sequence[StoredChunk], fields: Mapping[str, FieldType], statistics: Bm25Statistics) -> _Block:
+def _build_block(chunks: Sequence[StoredChunk], fields: Mapping[str, FieldType], statistics: TermStatistics) -> _Block:
     position: dict[int, int] = {}
     documents: list[Metadata] = []
     for chunk in chunks:
@@ -140,7 +141,7 @@ def _joinable(older: _Block, newer: _Block) -> bool:
     return len(older.rows) <= 2 * len(newer.rows) and len(older.rows) + len(newer.rows) <= _MAX_BLOCK_ROWS
 
 
-def _join_blocks(older: _Block, newer: _Block, fields: Mapping[str, FieldType], statistics: Bm25Statistics) -> _Block:
+def _join_blocks(older: _Block, newer: _Block, fields: Mapping[str, FieldType], statistics: TermStatistics) -> _Block:
     kept = (older.alive, newer.alive)
     document_of = np.concatenate([older.document_of, newer.document_of + len(older.documents)])[np.concatenate(kept)]
     used, document_of = np.unique(document_of, return_inverse=True)

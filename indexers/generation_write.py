@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.bm25 import Bm25Statistics, document_vector
+from encoders.term_statistics import TermStatistics, document_vector
 from indexers.edge import EdgeBuilder, EdgePoint
 from indexers.generation import EDGE
 from indexers.options import GraphShape
@@ -36,7 +36,7 @@ def write_arrays_and_graph(
     folder: Path,
     batches: Iterable[Sequence[StoredChunk]],
     definition: CollectionDefinition,
-    statistics: Bm25Statistics,
+    statistics: TermStatistics,
     graph: GraphShape,
 ) -> None:
     """Streams chunks in row order into the arrays and the shard, then builds the shard's graph."""

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.bm25 import Bm25Statistics
+from encoders.term_statistics import TermStatistics
 from indexers.filters import Filter
 from indexers.types import (
     Candidates,
@@ -44,7 +44,7 @@ class Index(Protocol):
         ...
 
     @property
-    def statistics(self) -> Bm25Statistics:
+    def statistics(self) -> TermStatistics:
         """Document frequencies and average length of this collection, frozen with the generation."""
         ...
 

@@ -10,18 +10,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
 
 from encoders.errors import SchedulerFull
-from encoders.types import AsyncDenseEncoder, EncodedPassage, Outcome, WorkClass
+from encoders.sparse import AsyncSparseEncoder
+from encoders.types import AsyncDenseEncoder, EncodedPassage, Outcome, TermCounts, WorkClass
 from indexers.chunking import Chunker
 from indexers.documents import check_document, check_documents, document_fingerprint
 from indexers.errors import InvalidInput
 from indexers.index import Index
 from indexers.parsing.parsed import ParsedDocument, ParseFailure, SkippedFile, SourceItem
-from indexers.preparation import CheckedDocument, Encoded, PreparedDocument, assemble, prepare
+from indexers.preparation import CheckedDocument, Encoded, PreparedDocument, assemble, count_words, prepare
 from indexers.pruning import SeenSources, prune
 from indexers.reports import DocumentOutcome, DocumentStatus, IndexReport, Progress, Tally, UpsertReport
 from indexers.types import Document
@@ -39,13 +40,22 @@ class Indexer:
     """Writes documents into one collection. Calls may overlap; two writers of one document are ordered by the Index."""
 
     def __init__(
-        self, index: Index, encoder: AsyncDenseEncoder, chunker: Chunker, threads: Executor | None = None
+        self,
+        index: Index,
+        encoder: AsyncDenseEncoder,
+        chunker: Chunker,
+        threads: Executor | None = None,
+        sparse: AsyncSparseEncoder | None = None,
     ) -> None:
-        """`threads` computes what is not the encoder's; None takes the event loop's own."""
+        """`threads` computes what is not the encoders'; None takes the event loop's own.
+
+        `sparse` weighs terms for a collection that was made for it; None counts words for BM25.
+        """
         self._index = index
         self._encoder = encoder
         self._chunker = chunker
         self._threads = threads
+        self._sparse = sparse
 
     async def upsert(self, documents: Sequence[Document], work_class: WorkClass) -> UpsertReport:
         """Writes the documents that have changed and says what became of each.
@@ -101,7 +111,9 @@ class Indexer:
         return [self._fingerprinted(document) for document in check_documents(documents, self._index.definition.fields)]
 
     def _fingerprinted(self, document: Document, warnings: tuple[str, ...] = ()) -> CheckedDocument:
-        shaping = (self._chunker.fingerprint, self._encoder.revision, self._index.definition.code_bytes)
+        definition = self._index.definition
+        revisions = "+".join(filter(None, (self._encoder.revision, definition.sparse_revision)))
+        shaping = (self._chunker.fingerprint, revisions, definition.code_bytes)
         fingerprint = document_fingerprint(document, *shaping)
         return CheckedDocument(document, fingerprint, warnings)
 
@@ -150,25 +162,16 @@ class Indexer:
     async def _encode(self, changed: list[CheckedDocument], work_class: WorkClass) -> list[Encoded]:
         prepared = await self._in_thread(self._prepare, changed)
         texts = [text for document in prepared for text in document.texts]
-        outcomes: list[Outcome[EncodedPassage]] = []
-        for start in range(0, len(texts), _ENCODE_TEXTS):
-            outcomes += await self._encode_texts(texts[start : start + _ENCODE_TEXTS], work_class)
+        outcomes = await _encode_all(self._encoder.encode_passages, texts, work_class)
+        if self._sparse is None:
+            terms = await self._in_thread(count_words, texts)
+        else:
+            terms = await _encode_all(self._sparse.encode_passages, texts, work_class)
         keeps_codes = self._index.definition.code_bytes > 0
-        return await self._in_thread(_assemble_all, prepared, outcomes, keeps_codes)
+        return await self._in_thread(_assemble_all, prepared, outcomes, terms, keeps_codes)
 
     def _prepare(self, changed: list[CheckedDocument]) -> list[PreparedDocument]:
         return [prepare(checked, self._chunker) for checked in changed]
-
-    async def _encode_texts(self, texts: list[str], work_class: WorkClass) -> list[Outcome[EncodedPassage]]:
-        """Encodes; bulk work waits while the encoder is full, work that somebody waits for is refused at once."""
-        give_up = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                return await self._encoder.encode_passages(texts, work_class, None)
-            except SchedulerFull as full:
-                if work_class is WorkClass.ONLINE or time.monotonic() > give_up:
-                    raise
-                await asyncio.sleep(min(max(full.retry_after_ms, 1.0), 5_000.0) / 1000)
 
     async def _write_next(
         self, window: deque[asyncio.Task[list[Encoded]]], tally: Tally, progress: Progress | None
@@ -183,15 +186,45 @@ class Indexer:
             await self._index.upsert(documents)
 
 
+async def _encode_all(
+    encode: Callable[[Sequence[str], WorkClass, None], Awaitable[list[Outcome[T]]]],
+    texts: Sequence[str],
+    work_class: WorkClass,
+) -> list[Outcome[T]]:
+    outcomes: list[Outcome[T]] = []
+    for start in range(0, len(texts), _ENCODE_TEXTS):
+        outcomes += await _encode_some(encode, texts[start : start + _ENCODE_TEXTS], work_class)
+    return outcomes
+
+
+async def _encode_some(
+    encode: Callable[[Sequence[str], WorkClass, None], Awaitable[list[Outcome[T]]]],
+    texts: Sequence[str],
+    work_class: WorkClass,
+) -> list[Outcome[T]]:
+    """Encodes; bulk work waits while the encoder is full, work that somebody waits for is refused at once."""
+    give_up = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return await encode(texts, work_class, None)
+        except SchedulerFull as full:
+            if work_class is WorkClass.ONLINE or time.monotonic() > give_up:
+                raise
+            await asyncio.sleep(min(max(full.retry_after_ms, 1.0), 5_000.0) / 1000)
+
+
 def _assemble_all(
-    prepared: list[PreparedDocument], outcomes: list[Outcome[EncodedPassage]], keeps_codes: bool
+    prepared: list[PreparedDocument],
+    outcomes: list[Outcome[EncodedPassage]],
+    terms: list[Outcome[TermCounts]],
+    keeps_codes: bool,
 ) -> list[Encoded]:
     position = 0
     encoded: list[Encoded] = []
     for document in prepared:
-        after = position + len(document.texts)
-        encoded.append(assemble(document, outcomes[position:after], keeps_codes=keeps_codes))
-        position = after
+        span = slice(position, position + len(document.texts))
+        encoded.append(assemble(document, outcomes[span], terms[span], keeps_codes=keeps_codes))
+        position = span.stop
     return encoded
 
 

@@ -16,6 +16,14 @@ class ShardKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class SparseModel:
+    """A model that weighs terms: its id and revision must agree, as those of vectors must."""
+
+    model_id: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
 class DenseModel:
     """The model whose vectors a collection holds: its id, revision and dimension must agree.
 
@@ -27,6 +35,8 @@ class DenseModel:
     revision: str
     dim: int
     codec: TokenCodec | None = field(default=None, compare=False)
+    sparse: SparseModel | None = None
+    """The model of the sparse branch beside it; None for BM25."""
 
 
 @dataclass(frozen=True, slots=True)

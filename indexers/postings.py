@@ -1,4 +1,4 @@
-"""Term counts by term, for scoring BM25 by brute force: every posting of every query term, nothing skipped.
+"""Term counts by term, for scoring the sparse branch by brute force: every posting of every query term, none skipped.
 
 Raw counts are kept beside the weights, so the same postings can be weighed again when the statistics change.
 """
@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.bm25 import K1, B, Bm25Statistics
+from encoders.term_statistics import TermStatistics
 from encoders.types import SparseVector, TermCounts
 from indexers.scoring import sparse_scores
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Postings:
     weights: NDArray[np.float32]  # [entries]
 
     def scores(self, query: SparseVector) -> NDArray[np.float64]:
-        """Returns the BM25 score float64 [owners] of every text; 0 for a text without a query term."""
+        """Returns the score float64 [owners] of every text; 0 for a text without a query term."""
         found = np.flatnonzero(np.isin(self.terms, query.indices, assume_unique=True))
         if not len(found):
             return np.zeros(len(self.lengths))
@@ -38,16 +41,16 @@ class Postings:
         weights = np.concatenate([self.weights[span] for span in spans])
         return sparse_scores(owners, entry_terms, weights, query, len(self.lengths))
 
-    def weighed(self, statistics: Bm25Statistics) -> Postings:
+    def weighed(self, statistics: TermStatistics) -> Postings:
         """Returns the postings with the weights that the statistics give."""
-        return replace(self, weights=_weights(self.counts, self.lengths[self.owners], statistics.average_length))
+        return replace(self, weights=statistics.weights(self.counts, self.lengths[self.owners]))
 
     def entry_terms(self) -> NDArray[np.uint32]:
         """Returns the term uint32 [entries] of each entry."""
         return np.repeat(self.terms, np.diff(self.starts))
 
 
-def build_postings(texts: Sequence[TermCounts], statistics: Bm25Statistics) -> Postings:
+def build_postings(texts: Sequence[TermCounts], statistics: TermStatistics) -> Postings:
     """Turns texts into postings; a text's owner is its position."""
     sizes = [len(text.terms) for text in texts]
     return _sorted_postings(
@@ -59,7 +62,7 @@ def build_postings(texts: Sequence[TermCounts], statistics: Bm25Statistics) -> P
     )
 
 
-def join_postings(parts: Sequence[Postings], kept: Sequence[NDArray[np.bool_]], statistics: Bm25Statistics) -> Postings:
+def join_postings(parts: Sequence[Postings], kept: Sequence[NDArray[np.bool_]], statistics: TermStatistics) -> Postings:
     """Joins postings one after another, keeping only some owners of each; owners are numbered anew."""
     first = 0
     entry_terms, owners, counts = [], [], []
@@ -79,15 +82,20 @@ def join_postings(parts: Sequence[Postings], kept: Sequence[NDArray[np.bool_]], 
     )
 
 
-def count_statistics(parts: Sequence[Postings], kept: Sequence[NDArray[np.bool_]]) -> Bm25Statistics:
-    """Counts the kept owners as one collection."""
-    lengths = np.concatenate(
-        [part.lengths[keep] for part, keep in zip(parts, kept, strict=True)] or [np.empty(0, dtype=np.int64)]
+def count_statistics(
+    parts: Sequence[Postings], kept: Sequence[NDArray[np.bool_]], like: TermStatistics
+) -> TermStatistics:
+    """Counts the kept owners as one collection, in statistics of the kind of `like`."""
+    entries = [keep[part.owners] for part, keep in zip(parts, kept, strict=True)]
+    return like.counted(
+        _joined([part.lengths[keep] for part, keep in zip(parts, kept, strict=True)], np.int64),
+        _joined([part.entry_terms()[there] for part, there in zip(parts, entries, strict=True)], np.uint32),
+        _joined([part.counts[there] for part, there in zip(parts, entries, strict=True)], np.uint16),
     )
-    entry_terms = [part.entry_terms()[keep[part.owners]] for part, keep in zip(parts, kept, strict=True)]
-    terms, frequencies = np.unique(np.concatenate(entry_terms or [np.empty(0, dtype=np.uint32)]), return_counts=True)
-    average = float(lengths.sum()) / len(lengths) if len(lengths) else 0.0
-    return Bm25Statistics(len(lengths), average, terms.astype(np.uint32), frequencies.astype(np.uint32))
+
+
+def _joined(parts: list[NDArray[T]], kind: type[T]) -> NDArray[T]:
+    return np.concatenate(parts or [np.empty(0, dtype=kind)])
 
 
 def _sorted_postings(
@@ -95,7 +103,7 @@ def _sorted_postings(
     entry_terms: NDArray[np.uint32],
     owners: NDArray[np.int64],
     counts: NDArray[np.uint16],
-    statistics: Bm25Statistics,
+    statistics: TermStatistics,
 ) -> Postings:
     order = np.argsort(entry_terms, kind="stable")
     entry_terms, owners, counts = entry_terms[order], owners[order], counts[order]
@@ -106,13 +114,5 @@ def _sorted_postings(
         starts=np.append(starts, len(entry_terms)).astype(np.int64),
         owners=owners,
         counts=counts,
-        weights=_weights(counts, lengths[owners], statistics.average_length),
+        weights=statistics.weights(counts, lengths[owners]),
     )
-
-
-def _weights(counts: NDArray[np.uint16], lengths: NDArray[np.int64], average_length: float) -> NDArray[np.float32]:
-    """Computes `encoders.bm25.document_vector` for the entries of many texts at once, to the same bits."""
-    relative = lengths / average_length if average_length else np.ones(len(lengths))
-    norm = (K1 * (1.0 - B + B * relative)).astype(np.float32)
-    frequency = counts.astype(np.float32)
-    return (frequency * np.float32(K1 + 1.0) / (frequency + norm)).astype(np.float32)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from encoders.terms import count_terms
-from encoders.types import EncodedPassage, Outcome
+from encoders.types import EncodedPassage, Outcome, TermCounts
 from indexers.chunking import Chunker
 from indexers.reports import DocumentOutcome, DocumentStatus
 from indexers.types import Chunk, Document, EncodedChunk, EncodedDocument
@@ -47,21 +47,33 @@ def prepare(checked: CheckedDocument, chunker: Chunker) -> PreparedDocument:
     return PreparedDocument(warned, chunks, texts)
 
 
-def assemble(prepared: PreparedDocument, outcomes: Sequence[Outcome[EncodedPassage]], *, keeps_codes: bool) -> Encoded:
+def count_words(texts: Sequence[str]) -> list[Outcome[TermCounts]]:
+    """Counts the words of texts for BM25; none can fail."""
+    return [Outcome(count_terms(text), None, 0, False, 0, 0) for text in texts]
+
+
+def assemble(
+    prepared: PreparedDocument,
+    outcomes: Sequence[Outcome[EncodedPassage]],
+    terms: Sequence[Outcome[TermCounts]],
+    *,
+    keeps_codes: bool,
+) -> Encoded:
     """Joins chunks, vectors, terms, and token codes where the collection keeps them.
 
-    One chunk without a vector fails the document as a whole, and it alone.
+    One chunk without a vector, or without terms, fails the document as a whole, and it alone.
     """
     document = prepared.checked.document
     tokens = sum(outcome.token_count for outcome in outcomes)
     chunks: list[EncodedChunk] = []
-    for chunk, text, outcome in zip(prepared.chunks, prepared.texts, outcomes, strict=True):
-        if outcome.value is None:
-            reason = f"chunk {chunk.ordinal} (characters {chunk.start} to {chunk.end}): {outcome.error}"
+    for chunk, outcome, counted in zip(prepared.chunks, outcomes, terms, strict=True):
+        if outcome.value is None or counted.value is None:
+            error = outcome.error or counted.error
+            reason = f"chunk {chunk.ordinal} (characters {chunk.start} to {chunk.end}): {error}"
             failed = DocumentOutcome(document.document_id, DocumentStatus.FAILED, token_count=tokens, reason=reason)
             return Encoded(None, failed)
         codes = outcome.value.codes if keeps_codes else None
-        chunks.append(EncodedChunk(chunk, outcome.value.vector, count_terms(text), codes))
+        chunks.append(EncodedChunk(chunk, outcome.value.vector, counted.value, codes))
     written = DocumentOutcome(
         document.document_id,
         DocumentStatus.WRITTEN,

@@ -140,6 +140,8 @@ def definition_to_json(definition: CollectionDefinition) -> str:
             "dim": definition.dim,
             "created_at": definition.created_at.isoformat(),
             "code_bytes": definition.code_bytes,
+            "sparse_model_id": definition.sparse_model_id,
+            "sparse_revision": definition.sparse_revision,
         }
     )
 
@@ -156,6 +158,8 @@ def definition_from_json(text: str) -> CollectionDefinition:
         dim=stored["dim"],
         created_at=datetime.fromisoformat(stored["created_at"]),
         code_bytes=stored.get("code_bytes", 0),  # a server may hold definitions from before there were codes
+        sparse_model_id=stored.get("sparse_model_id", ""),
+        sparse_revision=stored.get("sparse_revision", ""),
     )
 
 

@@ -13,15 +13,13 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.bm25 import Bm25Statistics
+from encoders.term_statistics import TermStatistics
 from indexers.exact import ExactShard
 from indexers.filters import Filter
 from indexers.record_read import StoredChunk
 from indexers.record_write import Written
 from indexers.shard import ChunkKeys, Shard, ShardHits, merge_hits
 from indexers.types import CollectionDefinition, Counts, EncodedDocument, Epoch, SearchQuery
-
-NO_STATISTICS = Bm25Statistics(0, 0.0, np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.uint32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class ServingState:
     definition: CollectionDefinition
     epoch: Epoch
     counts: Counts
-    statistics: Bm25Statistics
+    statistics: TermStatistics
     generation: Shard | None  # None before the first one, and when the stored one does not fit
     generation_sequence: int  # the write that the generation includes last; -1 without one
     generation_chunks: int  # as built

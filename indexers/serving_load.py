@@ -7,14 +7,16 @@ from pathlib import Path
 
 import structlog
 
-from encoders.bm25 import Bm25Statistics, load_statistics
+from encoders.statistics_file import load_statistics
+from encoders.term_statistics import TermStatistics
+from indexers.definition import no_statistics
 from indexers.errors import IndexCorrupt, IndexUnavailable
 from indexers.exact import ExactShard
 from indexers.generation import STATISTICS, Manifest, fits, read_manifest
 from indexers.generation_shard import open_generation_shard
 from indexers.options import IndexOptions, ShardKind
 from indexers.record_read import RecordReader, StoredChunk
-from indexers.serving import NO_STATISTICS, ServingState
+from indexers.serving import ServingState
 from indexers.shard import Shard
 from indexers.types import CollectionDefinition, Epoch
 
@@ -66,12 +68,13 @@ def _with_generation(reader: RecordReader, place: Path, options: IndexOptions) -
 
 def _without_generation(reader: RecordReader, number: int) -> ServingState:
     definition, head = reader.definition(), reader.head()
-    delta = ExactShard(definition.fields, NO_STATISTICS)
+    nothing = no_statistics(definition)
+    delta = ExactShard(definition.fields, nothing)
     state = ServingState(
         definition=definition,
         epoch=Epoch(number, head.sequence),
         counts=head.counts,
-        statistics=NO_STATISTICS,
+        statistics=nothing,
         generation=None,
         generation_sequence=-1,
         generation_chunks=0,
@@ -85,7 +88,7 @@ def _open_shard(
     place: Path,
     manifest: Manifest,
     definition: CollectionDefinition,
-    statistics: Bm25Statistics,
+    statistics: TermStatistics,
     search_ef: int,
 ) -> Shard:
     if manifest.chunk_count == 0:

@@ -66,6 +66,8 @@ class CollectionDefinition:
     dim: int
     created_at: datetime
     code_bytes: int = 0  # of a token's code; 0 when the collection stores no token vectors
+    sparse_model_id: str = ""  # of the learned term weights; empty for BM25
+    sparse_revision: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class Candidates:
 
     chunk_ids: tuple[str, ...]
     dense_scores: NDArray[np.float32]  # [n], cosine; NaN when the dense branch was not asked
-    sparse_scores: NDArray[np.float32]  # [n], BM25 dot product; NaN when the sparse branch was not asked
+    sparse_scores: NDArray[np.float32]  # [n], dot product of term weights; NaN when the sparse branch was not asked
     dense_ranks: NDArray[np.int32]  # [n], from 0; -1 when the dense branch did not return it
     sparse_ranks: NDArray[np.int32]  # [n], from 0; -1 when the sparse branch did not return it
 
@@ -196,7 +198,7 @@ class SearchQuery:
     """One search over both branches; a branch that is None is not asked."""
 
     dense: NDArray[np.float32] | None  # [dim], unit length
-    sparse: SparseVector | None  # query side: IDF weights from `Index.statistics`
+    sparse: SparseVector | None  # query side: IDF weights from `Index.statistics`, or learned ones
     limit: int  # candidates a branch
     exact: bool = False  # brute force instead of the approximate graph, for measuring recall
 

@@ -107,7 +107,7 @@ class QdrantBuilding:
         self._writing.touched.clear()
         if fields != self._view.state.definition.fields:
             await self._coerce_documents(fields)
-        statistics = await measure(store, names)
+        statistics = await measure(store, names, self._view.statistics)
         target = await create_generation(store, names, number, self._view.space, fields)
         await copy_chunks(store, names, target, statistics, fields)
         async with self._writing.lock:

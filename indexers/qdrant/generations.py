@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from qdrant_client import models
 
-from encoders.bm25 import Bm25Statistics, collect_statistics
+from encoders.term_statistics import TermStatistics
 from indexers.qdrant.conditions import any_keyword, field_indexes, of_tenant
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.points import reweighed, stored_terms, token_count
@@ -32,18 +32,18 @@ async def create_generation(
     return name
 
 
-async def measure(store: QdrantStore, names: PhysicalNames) -> Bm25Statistics:
-    """Counts the terms of all chunks."""
+async def measure(store: QdrantStore, names: PhysicalNames, like: TermStatistics) -> TermStatistics:
+    """Counts the terms of all chunks, in statistics of the kind of `like`."""
     everything = of_tenant(names.key.tenant)
     counted = [stored_terms(one) async for batch in store.scroll(names.chunks, everything, ["terms"]) for one in batch]
-    return collect_statistics(counted)
+    return like.collected(counted)
 
 
 async def copy_chunks(
     store: QdrantStore,
     names: PhysicalNames,
     target: str,
-    statistics: Bm25Statistics,
+    statistics: TermStatistics,
     fields: Mapping[str, FieldType],
     only_documents: Iterable[str] | None = None,
 ) -> None:
@@ -82,7 +82,7 @@ async def _copy(
     names: PhysicalNames,
     target: str,
     which: models.Filter,
-    statistics: Bm25Statistics,
+    statistics: TermStatistics,
     fields: Mapping[str, FieldType],
 ) -> None:
     async for batch in store.scroll(names.chunks, which, None, vectors=True):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from qdrant_client import models
 
-from encoders.bm25 import Bm25Statistics
+from encoders.term_statistics import TermStatistics
 from indexers.checks import MAX_PAGE_SIZE, check_documents, check_query, check_token_query
 from indexers.filters import Filter
 from indexers.late import no_scores
@@ -67,7 +67,7 @@ class QdrantIndex:
         return Epoch(self._view.state.generation, self._view.state.write_sequence)
 
     @property
-    def statistics(self) -> Bm25Statistics:
+    def statistics(self) -> TermStatistics:
         """The frequencies that the stored weights were made with."""
         return self._view.statistics
 

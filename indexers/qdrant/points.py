@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-import numpy as np
 from qdrant_client import models
 
-from encoders.bm25 import Bm25Statistics, document_vector
+from encoders.statistics_file import load_statistics, save_statistics
+from encoders.term_statistics import TermStatistics, document_vector
 from encoders.types import SparseVector, TermCounts, TokenCodec
 from indexers.payload import payload_of
 from indexers.qdrant.conditions import FIELDS
@@ -64,7 +64,7 @@ def chunk_point(
     document: EncodedDocument,
     encoded: EncodedChunk,
     state: CollectionState,
-    statistics: Bm25Statistics,
+    statistics: TermStatistics,
     codec: TokenCodec | None,
 ) -> models.PointStruct:
     """Lays down a chunk, its token vectors decoded; `version` is the write that brought it."""
@@ -99,7 +99,7 @@ def token_count(point: models.PointStruct) -> int:
     return len(point.vector.get(_TOKENS, ())) if isinstance(point.vector, dict) else 0  # type: ignore[arg-type]
 
 
-def reweighed(record: models.Record, statistics: Bm25Statistics, fields: Mapping[str, FieldType]) -> models.PointStruct:
+def reweighed(record: models.Record, statistics: TermStatistics, fields: Mapping[str, FieldType]) -> models.PointStruct:
     """Lays a stored chunk down again, weighed by other statistics, its metadata under other fields."""
     payload = with_fields(dict(record.payload or {}), fields)
     stored: Any = record.vector
@@ -156,16 +156,10 @@ def state_point(state: CollectionState) -> models.PointStruct:
     return models.PointStruct(id=point_id(key.tenant, key.collection), vector={}, payload=payload)
 
 
-def statistics_point(key: CollectionKey, generation: int, statistics: Bm25Statistics) -> models.PointStruct:
+def statistics_point(key: CollectionKey, generation: int, statistics: TermStatistics) -> models.PointStruct:
     """Lays down the statistics of a generation; no collection is listed by it."""
     packed = io.BytesIO()
-    np.savez(
-        packed,
-        document_count=np.int64(statistics.document_count),
-        average_length=np.float64(statistics.average_length),
-        terms=statistics.terms,
-        document_frequencies=statistics.document_frequencies,
-    )
+    save_statistics(statistics, packed)
     payload = {
         "tenant": key.tenant,
         "statistics_of": key.collection,
@@ -215,15 +209,9 @@ def state_of(record: models.Record) -> CollectionState:
     return CollectionState(definition, int(payload["generation"]), int(payload["write_sequence"]))
 
 
-def statistics_of(record: models.Record) -> Bm25Statistics:
+def statistics_of(record: models.Record) -> TermStatistics:
     """Reads statistics."""
-    with np.load(io.BytesIO(base64.b64decode((record.payload or {})["statistics"])), allow_pickle=False) as stored:
-        return Bm25Statistics(
-            document_count=int(stored["document_count"]),
-            average_length=float(stored["average_length"]),
-            terms=stored["terms"],
-            document_frequencies=stored["document_frequencies"],
-        )
+    return load_statistics(io.BytesIO(base64.b64decode((record.payload or {})["statistics"])))
 
 
 def sparse_model(vector: SparseVector) -> models.SparseVector:
@@ -231,5 +219,5 @@ def sparse_model(vector: SparseVector) -> models.SparseVector:
     return models.SparseVector(indices=vector.indices.tolist(), values=vector.values.tolist())
 
 
-def _vectors(dense: list[float], terms: TermCounts, statistics: Bm25Statistics) -> dict[str, Any]:
+def _vectors(dense: list[float], terms: TermCounts, statistics: TermStatistics) -> dict[str, Any]:
     return {"dense": dense, "sparse": sparse_model(document_vector(terms, statistics))}

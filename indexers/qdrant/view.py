@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from encoders.bm25 import Bm25Statistics
+from encoders.term_statistics import TermStatistics
 from encoders.types import TokenCodec
+from indexers.definition import no_statistics
 from indexers.errors import CollectionNotFound
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.points import CollectionState, point_id, state_of, state_point, statistics_id, statistics_of
 from indexers.qdrant.store import QdrantStore, VectorSpace
-from indexers.serving import NO_STATISTICS
 
 
 class CollectionView:
@@ -21,7 +21,7 @@ class CollectionView:
         self.names = names
         self._state = state
         self._codec = codec
-        self._statistics = NO_STATISTICS
+        self._statistics: TermStatistics = no_statistics(state.definition)
         self._closed = False
 
     @property
@@ -46,7 +46,7 @@ class CollectionView:
         return VectorSpace(self.state.definition.dim, 0 if self.codec is None else self.codec.dim)
 
     @property
-    def statistics(self) -> Bm25Statistics:
+    def statistics(self) -> TermStatistics:
         """The statistics of the generation; empty ones before the first build."""
         return self._statistics
 
@@ -54,7 +54,7 @@ class CollectionView:
         """Reads the statistics of the generation."""
         wanted = statistics_id(self.names.key, self._state.generation)
         found = await self._store.retrieve(self.names.collections, [wanted], None)
-        self._statistics = statistics_of(found[0]) if found else NO_STATISTICS
+        self._statistics = statistics_of(found[0]) if found else no_statistics(self._state.definition)
 
     async def refresh(self) -> None:
         """Looks for a state that another process has written.
@@ -72,7 +72,7 @@ class CollectionView:
             if seen.generation != known.generation:
                 await self.load_statistics()
 
-    async def advance(self, state: CollectionState, statistics: Bm25Statistics | None = None) -> None:
+    async def advance(self, state: CollectionState, statistics: TermStatistics | None = None) -> None:
         """Stores a new state, then shows it."""
         await self._store.upsert(self.names.collections, [state_point(state)])
         self._state = state

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.bm25 import collect_statistics, document_vector, query_vector, upper_bound
+from encoders.bm25 import collect_statistics, query_vector, upper_bound
+from encoders.term_statistics import document_vector
 from encoders.terms import count_terms
 from encoders.types import SparseVector, TermCounts
 from indexers.sentences import sentence_spans

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from encoders.bm25 import document_vector
+from encoders.term_statistics import document_vector
 from indexers.errors import FilterEmpty, InvalidDocument, InvalidInput, InvalidPageToken, InvalidVector
 from indexers.filters import Filter, MatchAny
 from indexers.index import Catalog, Index

@@ -14,7 +14,8 @@ from encoders.errors import ExtraMissing, ModelUnsupported, NonFiniteOutput
 from encoders.models import resolve
 from encoders.onnx import OnnxSession
 from encoders.sources import ModelSource
-from encoders.splade import SparseEncoder, SpladeEncoder
+from encoders.sparse import SparseEncoder
+from encoders.splade import SpladeEncoder
 from tests.fakes.tiny_models import make_tiny_bi_encoder, make_tiny_masked_lm
 from tests.fakes.tiny_tokenizers import POISON
 

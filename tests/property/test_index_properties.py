@@ -13,7 +13,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from encoders.bm25 import collect_statistics, document_vector, query_vector
+from encoders.bm25 import collect_statistics, query_vector
+from encoders.term_statistics import document_vector
 from encoders.types import TermCounts
 from indexers.catalog import EmbeddedCatalog
 from indexers.columns import Columns
@@ -121,7 +122,7 @@ def test_postings_score_as_the_vectors_do(
     ]
     statistics = collect_statistics(left)
     parts = [build_postings(part, statistics) for part in (first, second)]
-    counted = count_statistics(parts, kept)
+    counted = count_statistics(parts, kept, statistics)
     assert (counted.document_count, counted.average_length) == (statistics.document_count, statistics.average_length)
     assert counted.terms.tolist() == statistics.terms.tolist()
     assert counted.document_frequencies.tolist() == statistics.document_frequencies.tolist()

@@ -8,16 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from encoders.bm25 import (
-    K1,
-    B,
-    Bm25Statistics,
-    collect_statistics,
-    document_vector,
-    load_statistics,
-    query_vector,
-    upper_bound,
-)
+from encoders.bm25 import K1, B, Bm25Statistics, collect_statistics, query_vector, upper_bound
+from encoders.statistics_file import load_statistics, save_statistics
+from encoders.term_statistics import document_vector
 from encoders.terms import count_terms
 from encoders.types import SparseVector
 
@@ -67,7 +60,7 @@ def test_repeating_a_word_in_a_question_changes_nothing(statistics: Bm25Statisti
 
 def test_statistics_survive_the_disk(statistics: Bm25Statistics, tmp_path: Path) -> None:
     """What was saved is what is loaded."""
-    statistics.save(tmp_path / "bm25.npz")
+    save_statistics(statistics, tmp_path / "bm25.npz")
     loaded = load_statistics(tmp_path / "bm25.npz")
     assert (loaded.document_count, loaded.average_length) == (statistics.document_count, statistics.average_length)
     np.testing.assert_array_equal(loaded.terms, statistics.terms)
