@@ -20,7 +20,7 @@ _UNRANKED = 1 << 31
 def fuse(candidates: Candidates, thresholds: Thresholds, sparse_bound: float, keep: int) -> list[FusedCandidate]:
     """Returns the best `keep` candidates, best first; equal scores are ordered by the dense rank, then by id.
 
-    `sparse_bound` is the query's BM25 upper bound (`encoders.bm25.upper_bound`).
+    `sparse_bound` is the query's upper bound (`TermStatistics.upper_bound`).
     """
     if not candidates.chunk_ids:
         return []
@@ -47,10 +47,13 @@ def convex(
 
 
 def normalise_sparse(sparse: NDArray[np.float32], sparse_bound: float) -> NDArray[np.float64]:
-    """Returns BM25 divided by the query's upper bound: float64 [n], from 0 to 1."""
+    """Returns the sparse scores divided by the query's upper bound: float64 [n], from 0 to 1.
+
+    A bound of learned weights is of what a generation holds; a passage written since may pass it and counts as 1.
+    """
     if sparse_bound <= 0.0:
         return np.zeros(len(sparse), dtype=np.float64)
-    return sparse.astype(np.float64) / sparse_bound
+    return np.minimum(sparse.astype(np.float64) / sparse_bound, 1.0)
 
 
 def reciprocal_ranks(ranks: list[NDArray[np.int32]], k: int) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
-from encoders.bm25 import upper_bound
+from encoders.sparse import AsyncSparseEncoder
 from encoders.types import AsyncDenseEncoder
 from indexers.filters import Filter
 from indexers.index import Catalog, Index
@@ -64,6 +64,7 @@ class Engines:
     pair_scores: ScoreCache
     counter: PassageCounter
     backends: Mapping[str, Backend]
+    sparse: AsyncSparseEncoder | None = None  # of learned term weights; None for BM25
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,9 @@ class Pipeline:
         with clock.stage(Stage.EMBED):
             if dense is None and thresholds.mode is not Mode.SPARSE:
                 dense = await self._embed(request, target.scope, trace, deadline)
-            sparse = embed_sparse(request.query, thresholds.mode, index.statistics)
+            statistics, sparse = index.statistics, None
+            if thresholds.mode is not Mode.DENSE:
+                sparse = await embed_sparse(self._engines.sparse, request.query, statistics, trace, deadline)
         with clock.stage(Stage.SEARCH):
             epoch = index.epoch
             query = SearchQuery(dense.encoded.vector if dense else None, sparse, thresholds.candidates)
@@ -131,7 +134,7 @@ class Pipeline:
             trace.candidates = len(candidates.chunk_ids)
         with clock.stage(Stage.FUSE):
             keep = max(thresholds.top_k, self._cascade.depth(thresholds, dense))
-            fused = fuse(candidates, thresholds, upper_bound(sparse) if sparse else 0.0, keep)
+            fused = fuse(candidates, thresholds, statistics.upper_bound(sparse) if sparse else 0.0, keep)
         with clock.stage(Stage.FETCH):
             async with deadline.bound(Stage.FETCH):
                 passages = await index.fetch([candidate.chunk_id for candidate in fused])

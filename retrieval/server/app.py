@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 from encoders.open import ScheduledDenseEncoder
 from encoders.scheduler import TokenScheduler
+from encoders.splade_open import ScheduledSparseEncoder
 from encoders.types import TextKind, WorkClass
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
@@ -27,7 +28,15 @@ from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
 from retrieval.server.convert.models import ServedModel
 from retrieval.server.draining import Drain
-from retrieval.server.engines import catalog_of, indexer_of, measurements_of, open_encoder, open_reranker, scheduler_of
+from retrieval.server.engines import (
+    catalog_of,
+    indexer_of,
+    measurements_of,
+    open_encoder,
+    open_reranker,
+    open_sparse_encoder,
+    scheduler_of,
+)
 from retrieval.server.interceptor import Guard
 from retrieval.server.limits import Limits
 from retrieval.server.services.admin import About, AdminService
@@ -67,6 +76,7 @@ class _Opened:
 
     scheduler: TokenScheduler
     encoder: ScheduledDenseEncoder
+    sparse: ScheduledSparseEncoder | None
     reranker: ScheduledCrossEncoder | None
     catalog: Catalog
 
@@ -85,8 +95,9 @@ async def build(live: LiveSettings) -> AsyncIterator[App]:
         memory = measurements_of(settings)
         encoder = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler, memory)
         reranker = await asyncio.to_thread(open_reranker, settings, scheduler, memory)
-        catalog = await stack.enter_async_context(catalog_of(settings, encoder))
-        opened = _Opened(scheduler, encoder, reranker, catalog)
+        sparse = await asyncio.to_thread(open_sparse_encoder, settings.encoders.sparse, scheduler)
+        catalog = await stack.enter_async_context(catalog_of(settings, encoder, sparse))
+        opened = _Opened(scheduler, encoder, sparse, reranker, catalog)
         engines = _engines(opened, live)
         for backend in engines.backends.values():
             stack.push_async_callback(backend.close)
@@ -110,13 +121,14 @@ def _engines(opened: _Opened, live: LiveSettings) -> Engines:
         backends=open_backends(
             settings.generation, counter, encoder, lambda: live.current.generation.extractive_sentences
         ),
+        sparse=opened.sparse,
     )
 
 
 def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
     settings = live.current
     pipeline = Pipeline(engines, _admission(live), live)
-    indexers = indexer_of(settings.chunking, opened.encoder, opened.scheduler)
+    indexers = indexer_of(settings.chunking, opened.encoder, opened.scheduler, opened.sparse)
     metrics, drain, models = Metrics(), Drain(), _models(opened)
     counters = Counters(opened.encoder.tokenization, engines.counter)
     return App(
@@ -161,6 +173,8 @@ def _models(opened: _Opened) -> list[ServedModel]:
     encoder, reranker = opened.encoder, opened.reranker
     dim, limit = encoder.dim, encoder.max_tokens
     models = [ServedModel("dense", encoder.model_id, encoder.revision, dim, limit, encoder.choice, encoder.calibration)]
+    if (sparse := opened.sparse) is not None:
+        models.append(ServedModel("sparse", sparse.model_id, sparse.revision, 0, sparse.max_tokens, None, None))
     if reranker is not None:
         limit, choice = reranker.encoder.tokenization.max_tokens, reranker.choice
         models.append(

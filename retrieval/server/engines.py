@@ -17,16 +17,17 @@ from encoders.measured import Measurements
 from encoders.open import ScheduledDenseEncoder, open_dense
 from encoders.scheduler import TokenScheduler
 from encoders.sources import ModelSource
+from encoders.splade_open import ScheduledSparseEncoder, open_sparse
 from encoders.types import TextKind
 from indexers.catalog import EmbeddedCatalog
 from indexers.chunking import Chunker, ChunkLimits
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
-from indexers.options import DenseModel, GraphShape, IndexOptions, ShardKind
+from indexers.options import DenseModel, GraphShape, IndexOptions, ShardKind, SparseModel
 from indexers.qdrant.options import QdrantOptions
 from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
 from retrieval.settings import Settings
-from retrieval.settings.engines import ChunkingSettings, DenseSettings, IndexSettings
+from retrieval.settings.engines import ChunkingSettings, DenseSettings, IndexSettings, SparseSettings
 
 _STOP_S = 1.0  # for accepted work to end; what is left fails
 _TARGET_SHARE = 25 / 32  # of the limit, for chunks that are put together from blocks
@@ -56,7 +57,19 @@ def open_encoder(
     Raises:
         ModelError: it cannot be used.
     """
-    return open_dense(ModelSource(settings.model, file=settings.file), scheduler, memory)
+    return open_dense(
+        ModelSource(settings.model, file=settings.file, max_tokens=settings.limit_tokens), scheduler, memory
+    )
+
+
+def open_sparse_encoder(settings: SparseSettings, scheduler: TokenScheduler) -> ScheduledSparseEncoder | None:
+    """Opens the learned sparse encoder; None for BM25.
+
+    Raises:
+        ModelError: it cannot be used.
+        ExtraMissing: its library is not installed.
+    """
+    return open_sparse(ModelSource(settings.model, file=settings.file), scheduler) if settings.model else None
 
 
 def open_reranker(
@@ -75,14 +88,18 @@ def open_reranker(
 
 
 @asynccontextmanager
-async def catalog_of(settings: Settings, encoder: ScheduledDenseEncoder) -> AsyncIterator[Catalog]:
+async def catalog_of(
+    settings: Settings, encoder: ScheduledDenseEncoder, sparse: ScheduledSparseEncoder | None = None
+) -> AsyncIterator[Catalog]:
     """Opens the catalog of collections and closes it.
 
     Raises:
         DataFolderLocked: another process holds the data folder.
         ConfigError: there is no index of that kind.
     """
-    catalog = _open_catalog(settings, DenseModel(encoder.model_id, encoder.revision, encoder.dim, encoder.codec))
+    terms = SparseModel(sparse.model_id, sparse.revision) if sparse else None
+    model = DenseModel(encoder.model_id, encoder.revision, encoder.dim, encoder.codec, terms)
+    catalog = _open_catalog(settings, model)
     try:
         yield catalog
     finally:
@@ -90,11 +107,14 @@ async def catalog_of(settings: Settings, encoder: ScheduledDenseEncoder) -> Asyn
 
 
 def indexer_of(
-    settings: ChunkingSettings, encoder: ScheduledDenseEncoder, scheduler: TokenScheduler
+    settings: ChunkingSettings,
+    encoder: ScheduledDenseEncoder,
+    scheduler: TokenScheduler,
+    sparse: ScheduledSparseEncoder | None = None,
 ) -> Callable[[Index], Indexer]:
     """Returns what makes the indexer of a collection."""
     chunker = chunker_of(settings, encoder)
-    return lambda index: Indexer(index, encoder, chunker, scheduler.bulk_threads)
+    return lambda index: Indexer(index, encoder, chunker, scheduler.bulk_threads, sparse)
 
 
 def chunker_of(settings: ChunkingSettings, encoder: ScheduledDenseEncoder) -> Chunker:
@@ -129,8 +149,9 @@ async def write_side(settings: Settings) -> AsyncIterator[WriteSide]:
     with scheduler_of(settings) as scheduler:
         memory = measurements_of(settings)
         encoder = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler, memory)
-        async with catalog_of(settings, encoder) as catalog:
-            yield WriteSide(catalog, indexer_of(settings.chunking, encoder, scheduler))
+        sparse = await asyncio.to_thread(open_sparse_encoder, settings.encoders.sparse, scheduler)
+        async with catalog_of(settings, encoder, sparse) as catalog:
+            yield WriteSide(catalog, indexer_of(settings.chunking, encoder, scheduler, sparse))
 
 
 def _open_catalog(settings: Settings, model: DenseModel) -> Catalog:

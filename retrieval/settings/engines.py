@@ -20,12 +20,29 @@ class DenseSettings(Section):
     """The ONNX file inside the model's folder, as a relative path; empty takes the full-precision or the int8 one.
     Of both the one that is faster here and agrees with full precision is taken, once for a data folder and machine."""
 
+    limit_tokens: int = Field(default=512, ge=32, le=8192)
+    """Tokens of a query or a chunk at most; capped by the model's own limit."""
+
+
+class SparseSettings(Section):
+    """What weighs terms in the sparse branch."""
+
+    model: str = ""
+    """A local folder or a Hugging Face id of a SPLADE model with an ONNX file, run by fastembed (extra `splade`); empty
+    means BM25. A collection keeps the kind that it was made with."""
+
+    file: str = ""
+    """The ONNX file inside the model's folder, as a relative path; empty picks the usual one."""
+
 
 class EncodersSettings(Section):
     """How texts are encoded."""
 
     dense: DenseSettings = DenseSettings()
     """The bi-encoder."""
+
+    sparse: SparseSettings = SparseSettings()
+    """The sparse branch."""
 
     workers: int = Field(default=0, ge=0, le=256)
     """Threads that compute, one ONNX run each; 0 takes what the affinity mask and the cgroup quota allow."""

@@ -1,18 +1,22 @@
-"""Query to vectors: the dense one from the cache or the encoder, the sparse one inline with this collection's IDF."""
+"""Query to vectors: the dense one from the cache or the encoder, the sparse one as the collection weighs its terms."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from encoders.bm25 import Bm25Statistics, query_vector
 from encoders.errors import WorkExpired
+from encoders.sparse import AsyncSparseEncoder
+from encoders.term_statistics import TermStatistics
 from encoders.terms import count_terms
-from encoders.types import AsyncDenseEncoder, EncodedQuery, SparseVector
+from encoders.types import AsyncDenseEncoder, EncodedQuery, Outcome, SparseVector
 from retrieval.clock import Stage
 from retrieval.deadline import Deadline
 from retrieval.errors import DeadlineExceeded, QueryNotEncoded
 from retrieval.trace import Trace
-from retrieval.types import Mode
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +37,34 @@ async def embed_dense(encoder: AsyncDenseEncoder, query: str, trace: Trace, dead
         SchedulerFull, SchedulerStopped: the encoder takes nothing.
     """
     outcome = await encoder.encode_query(query, deadline.at_ns)
+    vector = _value(encoder.model_id, outcome, trace, deadline)
+    return DenseQuery(vector, outcome.token_count, outcome.truncated)
+
+
+async def embed_sparse(
+    encoder: AsyncSparseEncoder | None, query: str, statistics: TermStatistics, trace: Trace, deadline: Deadline
+) -> SparseVector:
+    """Returns the weights of a query's terms: of BM25 inline, learned ones from the encoder.
+
+    Raises:
+        DeadlineExceeded, QueryNotEncoded, SchedulerFull, SchedulerStopped: as `embed_dense`.
+    """
+    if isinstance(statistics, Bm25Statistics):
+        return query_vector(count_terms(query), statistics)
+    if encoder is None:  # the catalog opens no collection of a model that is not there
+        raise QueryNotEncoded("bm25")
+    outcome = await encoder.encode_query(query, deadline.at_ns)
+    vector = _value(encoder.model_id, outcome, trace, deadline)
+    if outcome.truncated and not trace.query_truncated:
+        trace.query_truncated = True
+        trace.degrade("query_truncated")
+    return vector
+
+
+def _value(model_id: str, outcome: Outcome[T], trace: Trace, deadline: Deadline) -> T:
     trace.clock.charge(queue_ns=outcome.queue_ns, compute_ns=outcome.compute_ns)
     if isinstance(outcome.error, WorkExpired):
         raise DeadlineExceeded(Stage.EMBED.value, deadline.budget_ms) from outcome.error
     if outcome.value is None:
-        raise QueryNotEncoded(encoder.model_id) from outcome.error
-    return DenseQuery(outcome.value, outcome.token_count, outcome.truncated)
-
-
-def embed_sparse(query: str, mode: Mode, statistics: Bm25Statistics) -> SparseVector | None:
-    """Returns the BM25 query vector; None when the branch is not asked."""
-    return None if mode is Mode.DENSE else query_vector(count_terms(query), statistics)
+        raise QueryNotEncoded(model_id) from outcome.error
+    return outcome.value
