@@ -3,7 +3,6 @@
 TrainingError
 ├── TrainingDataInvalid   a file cannot be learnt from
 ├── TrainingUnavailable   the extra `train` is not installed
-├── ExportDisagrees       the int8 model orders pairs otherwise than the trained one
 └── NotBetter             the gate refused the model; what is installed stays
 """
 
@@ -31,18 +30,6 @@ class TrainingUnavailable(TrainingError):
     def __init__(self, missing: str) -> None:
         super().__init__(f"training needs {missing}, which is not installed; install headrace[train]")
         self.missing = missing
-
-
-class ExportDisagrees(TrainingError):
-    """The int8 model orders pairs otherwise than the trained one."""
-
-    def __init__(self, correlation: float, least: float) -> None:
-        super().__init__(
-            f"int8 and full-precision logits correlate to {correlation:.3f} only, at least {least} is needed; "
-            "serve the full-precision file or train longer"
-        )
-        self.correlation = correlation
-        self.least = least
 
 
 class NotBetter(TrainingError):

@@ -13,7 +13,6 @@ from rerank.training.errors import NotBetter
 from rerank.training.gate import NDCG_CUT, Gate, SetFigures, mean_gain
 
 CARD = "MODEL_CARD.md"
-_FILES = ("model.onnx", "config.json", "tokenizer.json", "sentence_bert_config.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Provenance:
 def install(
     candidate: Path, target: Path, figures: Sequence[SetFigures], provenance: Provenance, gate: Gate | None = None
 ) -> None:
-    """Copies the model's files and its card to `target`, which is replaced.
+    """Copies a model folder, with its card, to `target`, which is replaced.
 
     Raises:
         NotBetter: the gate refuses the model; `target` stays as it is.
@@ -42,9 +41,7 @@ def install(
         raise NotBetter(objection)
     part = target.with_name(target.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    for name in _FILES:
-        shutil.copy2(candidate / name, part / name)
+    shutil.copytree(candidate, part)
     (part / CARD).write_text(card(target.name, figures, provenance), encoding="utf-8")
     shutil.rmtree(target, ignore_errors=True)
     part.rename(target)

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from datasets import Dataset
 from sentence_transformers.cross_encoder import CrossEncoder, CrossEncoderTrainer, CrossEncoderTrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
+from transformers.utils import logging as library_logging
 
 from rerank.training.lists import TrainingList
 from rerank.training.losses import ResidualLoss, distillation_loss
@@ -76,6 +78,7 @@ def _stage(model: CrossEncoder, work: tuple[Dataset, Any, int], recipe: Recipe, 
         logging_steps=10,
         seed=recipe.seed,
         report_to="none",
+        dataloader_pin_memory=torch.cuda.is_available(),
     )
     trainer = CrossEncoderTrainer(model=model, args=arguments, train_dataset=data, loss=loss)
     last = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None
@@ -87,6 +90,12 @@ def _stage(model: CrossEncoder, work: tuple[Dataset, Any, int], recipe: Recipe, 
 
 
 def _open(path: Path, recipe: Recipe, config: dict[str, int]) -> CrossEncoder:
-    return CrossEncoder(
-        str(path), num_labels=1, max_length=recipe.max_tokens, local_files_only=True, config_kwargs=config
-    )
+    # The library warns of layers that are left out and of a head that is new: both are meant here.
+    before = library_logging.get_verbosity()
+    library_logging.set_verbosity_error()
+    try:
+        return CrossEncoder(
+            str(path), num_labels=1, max_length=recipe.max_tokens, local_files_only=True, config_kwargs=config
+        )
+    finally:
+        library_logging.set_verbosity(before)

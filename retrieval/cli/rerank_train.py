@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -49,7 +49,8 @@ def train(
 
     file = read_plan(plan)
     try:
-        with _progress() as advance:
+        # The trainer prints as it goes; standard output is for the result.
+        with _progress() as advance, redirect_stdout(sys.stderr):
             trained = _trained(session.load().settings, file, work, advance)
         _show(trained, session.json)
         if into is not None:

@@ -29,8 +29,6 @@ from rerank.training.teaching import TaughtPair, taught_by_base, taught_by_model
 from retrieval.training.encoding import Advance, BulkEncoder
 from retrieval.training.mining import Depths, make_pools, prepare
 
-_COMPARED_PAIRS = 100
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -73,7 +71,7 @@ class TrainingRun:
 
         Raises:
             TrainingUnavailable: the extra `train` is not installed.
-            ExportDisagrees: the int8 model orders pairs otherwise than the trained one.
+            ModelError: the trained model cannot be exported, or its int8 file disagrees with it.
         """
         require_torch()
         labelled = self._lists(self._plan.labelled, lambda one: part(one.examples, Split.TRAIN))
@@ -91,14 +89,9 @@ class TrainingRun:
         if unlabelled:
             model = trainer.distil(model, self._taught(unlabelled), recipe, self._work / "distilled")
         lists = [*labelled, *unlabelled]
-        model = trainer.fit_residual(model, lists, fit_scale(labelled or lists), recipe, self._work / "residual")
-        exporting.export(model, self._work / "exported", recipe.max_tokens)
-        pairs = [(one.query, one.passages[0]) for one in lists[:_COMPARED_PAIRS]]
-        found = exporting.compare(self._work / "exported", pairs)
-        return (
-            f"{found.pair_count} logits correlate to {found.correlation:.4f} with full precision, "
-            f"mean difference {found.mean_difference:.3f}"
-        )
+        trainer.fit_residual(model, lists, fit_scale(labelled or lists), recipe, self._work / "residual")
+        exported = exporting.export(self._work / "residual" / "model", self._work / "exported")
+        return f"Pearson {exported.pearson:.4f} and Kendall {exported.rank_agreement:.3f} with full precision"
 
     def _taught(self, lists: Sequence[TrainingList]) -> list[TaughtPair]:
         if not self._plan.teacher:
@@ -106,7 +99,7 @@ class TrainingRun:
         return taught_by_model(lists, OnnxCrossEncoder.open(resolve(ModelSource(self._plan.teacher))))
 
     def _judged(self, agreement: str) -> Trained:
-        folder, base = self._work / "exported" / "int8", self._plan.depths.base
+        folder, base = self._work / "exported" / "served", self._plan.depths.base
         reranker = OnnxCrossEncoder.open(resolve(ModelSource(str(folder))))
         scored = {split: self._scored(reranker, split) for split in (Split.DEV, Split.TEST)}
         weight = choose_weight(scored[Split.DEV], base, Gate())

@@ -57,7 +57,7 @@ def test_pair_file_that_cannot_be_read_names_its_fault(tmp_path: Path, line: str
     """An empty file, and a line that is no pair, are refused with the file's name."""
     path = tmp_path / "own.jsonl"
     path.write_text(line, encoding="utf-8")
-    with pytest.raises(TrainingDataInvalid, match="own.jsonl"):
+    with pytest.raises(TrainingDataInvalid, match=r"own\.jsonl"):
         read_pairs(path)
 
 
