@@ -2,7 +2,7 @@
 
 TrainingError
 ├── TrainingDataInvalid   a file cannot be learnt from
-├── TrainingUnavailable   the extra `train` is not installed
+├── RunDiffers            the work folder holds a run of another plan
 └── NotBetter             the gate refused the model; what is installed stays
 """
 
@@ -24,12 +24,12 @@ class TrainingDataInvalid(TrainingError):
         self.reason = reason
 
 
-class TrainingUnavailable(TrainingError):
-    """The extra `train` is not installed."""
+class RunDiffers(TrainingError):
+    """The work folder holds a run of another plan: what it made must not be mixed with what this one makes."""
 
-    def __init__(self, missing: str) -> None:
-        super().__init__(f"training needs {missing}, which is not installed; install headrace[train]")
-        self.missing = missing
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{folder} holds a run of another plan or encoder; name another folder, or empty this one")
+        self.folder = folder
 
 
 class NotBetter(TrainingError):

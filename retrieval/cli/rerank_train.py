@@ -46,12 +46,14 @@ def train(
     """Train a small cross-encoder; nothing is installed unless it improves nDCG@10 on held-out queries."""
     from rerank.training.errors import TrainingDataInvalid, TrainingError
     from retrieval.training.plan_file import read_plan
+    from retrieval.training.run import claim
 
-    file = read_plan(plan)
+    file, settings = read_plan(plan), session.load().settings
     try:
         # The trainer prints as it goes; standard output is for the result.
         with _progress() as advance, redirect_stdout(sys.stderr):
-            trained = _trained(session.load().settings, file, work, advance)
+            claim(work, f"{plan.read_text(encoding='utf-8')}\n{settings.encoders.dense.model}\n")
+            trained = _trained(settings, file, work, advance)
         _show(trained, session.json)
         if into is not None:
             _install(trained, file, into)

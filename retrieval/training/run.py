@@ -10,24 +10,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
+from encoders.errors import ExtraMissing
 from encoders.models import resolve
 from encoders.sources import ModelSource
 from indexers.chunking import Chunker
 from rerank.cross_encoder import OnnxCrossEncoder
 from rerank.training.calibration import fit_scale
-from rerank.training.errors import TrainingUnavailable
+from rerank.training.errors import RunDiffers
 from rerank.training.examples import Example, ExampleSet
 from rerank.training.gate import Gate, ScoredPool, SetFigures, choose_weight, judge
 from rerank.training.lists import Mining, TrainingList, draw_lists
 from rerank.training.pools import PoolSet, load_pools
 from rerank.training.recipe import Recipe
 from rerank.training.scoring import score_pools
-from rerank.training.splits import Split, part
+from rerank.training.splits import Split, part, split_of
 from rerank.training.teaching import TaughtPair, taught_by_base, taught_by_model
 from retrieval.training.encoding import Advance, BulkEncoder
-from retrieval.training.mining import Depths, make_pools, prepare
+from retrieval.training.leaks import without_rephrasings
+from retrieval.training.mining import Depths, SearchablePassages, make_pools, prepare
+
+_MARK = "plan.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +67,18 @@ class TrainingRun:
         self._encoder = encoder
         self._chunker = chunker
         self._advance = advance
+        self._searchable: dict[str, SearchablePassages] = {}  # a set is prepared once for all of its splits
 
     def train(self) -> Trained:
         """Does the run, or what is left of it.
 
         Raises:
-            TrainingUnavailable: the extra `train` is not installed.
+            ExtraMissing: the extra `train` is not installed.
             ModelError: the trained model cannot be exported, or its int8 file disagrees with it.
         """
         require_torch()
-        labelled = self._lists(self._plan.labelled, lambda one: part(one.examples, Split.TRAIN))
         limit = self._plan.unlabelled_limit
+        labelled = self._lists(self._plan.labelled, lambda one: part(one.examples, Split.TRAIN))
         unlabelled = self._lists(self._plan.unlabelled, lambda one: one.examples[:limit])
         agreement = self._fit(labelled, unlabelled)
         return self._judged(agreement)
@@ -104,7 +107,7 @@ class TrainingRun:
         scored = {split: self._scored(reranker, split) for split in (Split.DEV, Split.TEST)}
         weight = choose_weight(scored[Split.DEV], base, Gate())
         dev, test = (
-            tuple(judge(name, pools, base, weight) for name, pools in scored[split].items() if pools)
+            tuple(judge(name, pools, base, weight) for name, pools in scored[split].items())
             for split in (Split.DEV, Split.TEST)
         )
         return Trained(folder, weight, dev, test, agreement)
@@ -113,16 +116,23 @@ class TrainingRun:
         found: dict[str, list[ScoredPool]] = {}
         limit = self._plan.judged_limit
         for pools in self._pools(self._plan.judged, lambda one: part(one.examples, split, limit), split.value):
-            found[pools.name] = []
-            for scored in score_pools(reranker, pools):
-                found[pools.name].append(scored)
-                self._advance(f"scoring {pools.name}", len(found[pools.name]), len(pools.pools))
+            for count, scored in enumerate(score_pools(reranker, pools), 1):
+                found.setdefault(pools.name, []).append(scored)
+                self._advance(f"scoring {pools.name}", count, len(pools.pools))
         return found
 
     def _lists(
         self, sets: Sequence[ExampleSet], examples: Callable[[ExampleSet], Sequence[Example]]
     ) -> list[TrainingList]:
-        pools = self._pools(sets, examples, "train")
+        held_out = [
+            example.query
+            for one in self._plan.judged
+            for example in one.examples
+            if split_of(example.query_id) is not Split.TRAIN
+        ]
+        pools = self._pools(
+            sets, lambda one: without_rephrasings(examples(one), held_out, self._encoder), Split.TRAIN.value
+        )
         return [one for each in pools for one in draw_lists(each, self._plan.depths.base, self._plan.mining)]
 
     def _pools(
@@ -132,7 +142,9 @@ class TrainingRun:
             path = self._work / "pools" / f"{one.name.replace(':', '.')}.{use}.jsonl"
             if not path.is_file():
                 path.parent.mkdir(parents=True, exist_ok=True)
-                searchable = prepare(one.texts, self._chunker, self._encoder)
+                if one.name not in self._searchable:
+                    self._searchable[one.name] = prepare(one.texts, self._chunker, self._encoder)
+                searchable = self._searchable[one.name]
                 make_pools(one.name, examples(one), searchable, self._encoder, self._plan.depths).save(path)
             yield load_pools(path)
 
@@ -141,15 +153,24 @@ def require_torch() -> None:
     """Looks for the extra `train`.
 
     Raises:
-        TrainingUnavailable: a package of it is missing.
+        ExtraMissing: a package of it is not there.
     """
     from importlib.util import find_spec  # noqa: PLC0415
 
     for name in ("torch", "sentence_transformers", "datasets", "accelerate"):
         if find_spec(name) is None:
-            raise TrainingUnavailable(name)
+            raise ExtraMissing("train", name)
 
 
-def mean_before(figures: Sequence[SetFigures]) -> float:
-    """Returns the mean over the sets before."""
-    return float(np.mean([np.mean(one.before) for one in figures]))
+def claim(work: Path, fingerprint: str) -> None:
+    """Makes the work folder that of one plan; a run of the same plan goes on in it.
+
+    Raises:
+        RunDiffers: it belongs to another.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    mark = work / _MARK
+    if not mark.is_file():
+        mark.write_text(fingerprint, encoding="utf-8")
+    elif mark.read_text(encoding="utf-8") != fingerprint:
+        raise RunDiffers(work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +14,13 @@ from encoders.sources import ModelSource
 from encoders.types import TextKind, TokenizedText
 from indexers.chunking import Chunker, ChunkLimits
 from indexers.types import Document, TextFormat
+from rerank.training.errors import RunDiffers
 from rerank.training.examples import Example, SourceText
 from retrieval.training.encoding import BulkEncoder, TokenStates
 from retrieval.training.late import max_similarity, token_weights
+from retrieval.training.leaks import without_rephrasings
 from retrieval.training.mining import Depths, make_pools, prepare
+from retrieval.training.run import claim
 from retrieval.training.sections import sections
 from tests.fakes.tiny_models import make_tiny_bi_encoder
 
@@ -99,6 +103,23 @@ def test_max_similarity_is_the_weighted_mean_of_the_best_cosines() -> None:
     passage = TokenStates(np.array([1, 5, 7]), np.stack([eye[1], eye[0], eye[2]]))
     assert max_similarity(query, passage, weights) == pytest.approx(0.5)
     assert max_similarity(TokenStates(np.array([1]), eye[:1]), passage, weights) == 0.0
+
+
+def test_rephrasings_of_held_out_queries_do_not_train(encoder: OnnxDenseEncoder) -> None:
+    """The same words under another id are left out, other questions stay."""
+    examples = [Example("a", "seal of the pump", {"t": 1}), Example("b", "soup cats", {"t": 1})]
+    bulk = BulkEncoder(encoder, _silent)
+    assert [one.query_id for one in without_rephrasings(examples, ["the seal of the pump"], bulk)] == ["b"]
+    assert without_rephrasings(examples, [], bulk) == examples
+    assert without_rephrasings([], ["pump"], bulk) == []
+
+
+def test_work_folder_belongs_to_one_plan(tmp_path: Path) -> None:
+    """The same plan goes on in its folder; another one would mix what was made for two."""
+    claim(tmp_path / "work", "plan a")
+    claim(tmp_path / "work", "plan a")
+    with pytest.raises(RunDiffers, match="another plan"):
+        claim(tmp_path / "work", "plan b")
 
 
 def test_sections_carry_their_headings_as_title(chunker: Chunker) -> None:
