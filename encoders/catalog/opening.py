@@ -13,9 +13,10 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.catalog.folders import files_of
+from encoders.catalog.folders import files_of, kind_in
 from encoders.dense import OnnxDenseEncoder
 from encoders.errors import EncodingFailed, ModelUnsupported, NonFiniteOutput
+from encoders.kinds import ModelKind
 from encoders.models import ModelFiles
 from encoders.tokenizing import Tokenization
 from encoders.types import Engine
@@ -54,6 +55,15 @@ def open_pairs_of(folder: Path, model: str, file: str, open_pairs: OpenPairs) ->
         ModelNotFound, ModelUnsupported: it cannot be opened, or is no cross-encoder.
     """
     return open_pairs(files_of(folder, model, file))
+
+
+def dim_of(folder: Path, model: str, file: str) -> int | None:
+    """Returns the numbers in a vector; None for a model that makes none.
+
+    Raises:
+        ModelNotFound, ModelUnsupported: it cannot be opened.
+    """
+    return None if kind_in(folder, model) is ModelKind.CROSS_ENCODER else open_texts(folder, model, file).dim
 
 
 def vectors_of(encoder: OnnxDenseEncoder, texts: Sequence[str]) -> NDArray[np.float32]:

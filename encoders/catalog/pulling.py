@@ -12,8 +12,9 @@ from pathlib import Path
 
 from encoders.catalog.checking import check_file, write_references
 from encoders.catalog.folders import fresh_record, kind_in, onnx_files, require_onnx_kind
-from encoders.catalog.opening import OpenPairs, open_pairs_of, open_texts
-from encoders.catalog.record import CARD_FILE, ModelRecord, write_record
+from encoders.catalog.opening import OpenPairs, dim_of, open_pairs_of
+from encoders.catalog.record import CARD_FILE, ModelRecord, mark, write_record
+from encoders.catalog.references import REFERENCE_FILE
 from encoders.catalog.staging import copy_into, staged
 from encoders.errors import ModelNotFound, ModelUnsupported
 from encoders.kinds import ModelKind
@@ -82,16 +83,16 @@ def _fetch(model: str, revision: str) -> tuple[Path, tuple[str, ...]]:
 
 def _record(fresh: Path, model: str, revision: str, open_pairs: OpenPairs) -> ModelRecord:
     if kind_in(fresh, model) is ModelKind.STATIC:
-        return fresh_record(fresh, model, revision, open_texts(fresh, model, "").dim)
+        return fresh_record(fresh, model, revision, dim_of(fresh, model, ""))
+    require_onnx_kind(fresh, model)
     precision, file = next(iter(onnx_files(fresh).items()))
-    if require_onnx_kind(fresh, model) is ModelKind.CROSS_ENCODER:
+    if kind_in(fresh, model) is ModelKind.CROSS_ENCODER:
         open_pairs_of(fresh, model, file, open_pairs)
-        dim = None
-    else:
-        dim = open_texts(fresh, model, file).dim
-    if precision != "fp32":  # nothing to compare with
-        return fresh_record(fresh, model, revision, dim)
+    record = fresh_record(fresh, model, revision, dim_of(fresh, model, file))
+    if precision != "fp32":  # there is nothing to compare it with
+        return record
     write_references(fresh, model, open_pairs)
     figures = check_file(fresh, model, precision, open_pairs)
     require_passed(model, precision, figures)
-    return replace(fresh_record(fresh, model, revision, dim), checks={precision: figures})
+    made = {REFERENCE_FILE: mark(fresh / REFERENCE_FILE)}
+    return replace(record, files=record.files | made, checks={precision: figures})

@@ -10,8 +10,16 @@ from pathlib import Path
 
 from encoders.catalog.checking import check_file, write_references
 from encoders.catalog.folders import fresh_record, onnx_files, require_onnx_kind
-from encoders.catalog.opening import OpenPairs
-from encoders.catalog.record import ModelRecord, QuantizationFacts, mark, read_record, require_unchanged, write_record
+from encoders.catalog.opening import OpenPairs, dim_of
+from encoders.catalog.record import (
+    CheckFigures,
+    ModelRecord,
+    QuantizationFacts,
+    mark,
+    read_record,
+    require_unchanged,
+    write_record,
+)
 from encoders.catalog.references import REFERENCE_FILE
 from encoders.catalog.staging import copy_into, staged
 from encoders.errors import ExtraMissing, ModelNotFound, ModelUnsupported
@@ -50,26 +58,19 @@ def quantize_folder(folder: Path, model: str, open_pairs: OpenPairs, *, full_ran
     record = read_record(folder, model)
     if record is not None:
         require_unchanged(folder, record, model)
-    source = onnx_files(folder).get("fp32")
-    require_onnx_kind(folder, model)
-    if source is None:
-        raise ModelNotFound(model, "it has no full-precision ONNX file to quantize; run `headrace models export` on it")
+    source = _source(folder, model)
+    target = (Path(source).parent / _INT8_NAME).as_posix()
     with staged(folder, model) as fresh:
         settings = [path.relative_to(folder).as_posix() for path in folder.rglob("*.json")]
         copy_into(folder, fresh, settings)  # what the check needs to see
         if not (fresh / REFERENCE_FILE).is_file():
             _write_references(folder, fresh, source, model, open_pairs)
-        target = (Path(source).parent / _INT8_NAME).as_posix()
         _quantize(folder / source, fresh / target, model, reduce_range=not full_range)
-        if "int8" not in onnx_files(fresh):
-            raise ModelUnsupported(model, "nothing in its graph can be quantized; serve it in full precision")
-        figures = check_file(fresh, model, "int8", open_pairs)
-        require_passed(model, "int8", figures)
-        known = record or fresh_record(folder, model, "", None)
-        made = {name: mark(fresh / name) for name in (target, REFERENCE_FILE)}
+        figures = _checked(fresh, model, open_pairs)
+        known = record or fresh_record(folder, model, "", dim_of(folder, model, source))
         record = replace(
             known,
-            files=known.files | made,
+            files=known.files | {name: mark(fresh / name) for name in (target, REFERENCE_FILE)},
             quantization=QuantizationFacts("int8", True, not full_range, version("onnxruntime")),
             checks={**known.checks, "int8": figures},
         )
@@ -77,6 +78,22 @@ def quantize_folder(folder: Path, model: str, open_pairs: OpenPairs, *, full_ran
             (fresh / name).unlink()
         write_record(fresh, record)
     return record
+
+
+def _source(folder: Path, model: str) -> str:
+    require_onnx_kind(folder, model)
+    source = onnx_files(folder).get("fp32")
+    if source is None:
+        raise ModelNotFound(model, "it has no full-precision ONNX file to quantize; run `headrace models export` on it")
+    return source
+
+
+def _checked(fresh: Path, model: str, open_pairs: OpenPairs) -> CheckFigures:
+    if "int8" not in onnx_files(fresh):
+        raise ModelUnsupported(model, "nothing in its graph can be quantized; serve it in full precision")
+    figures = check_file(fresh, model, "int8", open_pairs)
+    require_passed(model, "int8", figures)
+    return figures
 
 
 def _write_references(folder: Path, fresh: Path, source: str, model: str, open_pairs: OpenPairs) -> None:

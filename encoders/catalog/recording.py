@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from encoders.catalog.checking import check_files
-from encoders.catalog.folders import fresh_record, kind_in, onnx_files
-from encoders.catalog.opening import OpenPairs, open_texts
+from encoders.catalog.folders import fresh_record, onnx_files
+from encoders.catalog.opening import OpenPairs, dim_of
 from encoders.catalog.record import (
     CheckFigures,
     ModelRecord,
@@ -21,7 +21,6 @@ from encoders.catalog.record import (
     write_record,
 )
 from encoders.errors import ModelUnsupported
-from encoders.kinds import ModelKind
 from encoders.sources import BUNDLED_PREFIX
 
 
@@ -42,7 +41,7 @@ def check_recorded(
         require_unchanged(folder, record, model)
     figures = check_files(folder, model, open_pairs)
     if trusting:
-        fresh = fresh_record(folder, model, "", _dim(folder, model))
+        fresh = fresh_record(folder, model, "", dim_of(folder, model, next(iter(onnx_files(folder).values()))))
         record = fresh if record is None else replace(record, files=marks(folder))
     own = trusting or not model.startswith(BUNDLED_PREFIX)
     if record is not None and own and os.access(folder, os.W_OK):
@@ -55,9 +54,3 @@ def _known(folder: Path, model: str) -> ModelRecord | None:
         return read_record(folder, model)
     except ModelUnsupported:
         return None  # an unreadable record is what trusting is for
-
-
-def _dim(folder: Path, model: str) -> int | None:
-    if kind_in(folder, model) is not ModelKind.BI_ENCODER:
-        return None
-    return open_texts(folder, model, next(iter(onnx_files(folder).values()))).dim

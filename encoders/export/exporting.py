@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from encoders.catalog.benching import interleaved
 from encoders.catalog.checking import check_file
 from encoders.catalog.folders import files_of, fresh_record, require_onnx_kind
-from encoders.catalog.opening import OpenPairs, open_texts
+from encoders.catalog.opening import OpenPairs, dim_of
 from encoders.catalog.pulling import fetch_verified, matching
 from encoders.catalog.record import CARD_FILE, ExportFacts, ModelRecord, write_record
 from encoders.catalog.references import (
@@ -99,9 +99,10 @@ def export(source: Path, model: str, revision: str, target: Path, open_pairs: Op
         _write_references(loaded, fresh, files_of(fresh, model, name))
         figures = check_file(fresh, model, "fp32", open_pairs)
         require_passed(model, "fp32", figures)
-        dim = None if paired else open_texts(fresh, model, name).dim
         facts = ExportFacts(OPSET, optimized, difference, version("torch"), version("transformers"))
-        record = replace(fresh_record(fresh, model, revision, dim), export=facts, checks={"fp32": figures})
+        record = replace(
+            fresh_record(fresh, model, revision, dim_of(fresh, model, name)), export=facts, checks={"fp32": figures}
+        )
         write_record(fresh, record)
     return record
 

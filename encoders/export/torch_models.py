@@ -68,7 +68,7 @@ def load(folder: Path, model: str, *, paired: bool) -> TorchModel:
         ModelUnsupported: they cannot be loaded, or the model is too large for one file.
     """
     opened: Any = CrossEncoder if paired else SentenceTransformer
-    disable_progress_bar()  # type: ignore[no-untyped-call]
+    disable_progress_bar()
     reason = "its torch weights cannot be loaded; give a folder with config.json and safetensors"
     with _quiet(), _translated(model, reason, (OSError, SafetensorError)):
         whole = opened(str(folder), device="cpu", local_files_only=True, model_kwargs=dict(_PLAIN)).eval()
@@ -125,7 +125,7 @@ def save_fast_tokenizer(folder: Path, target: Path, model: str) -> None:
         AutoTokenizer.from_pretrained(str(folder), local_files_only=True).backend_tokenizer.save(str(target))
 
 
-class _TokenStates(torch.nn.Module):
+class _TokenStates(torch.nn.Module):  # type: ignore[misc]  # torch is not there to be checked
     def __init__(self, inner: Any) -> None:
         super().__init__()
         self.inner = inner
@@ -134,7 +134,7 @@ class _TokenStates(torch.nn.Module):
         return self.inner(**dict(zip(_INPUTS, tensors, strict=False))).last_hidden_state
 
 
-class _Logits(torch.nn.Module):
+class _Logits(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, whole: Any) -> None:
         super().__init__()
         self.whole = whole

@@ -20,7 +20,8 @@ from transformers import (
 )
 
 from tests.fakes.tiny_folders import CARD
-from tests.fakes.tiny_models import tiny_tokenizer, write_json
+from tests.fakes.tiny_models import write_json
+from tests.fakes.tiny_tokenizers import tiny_tokenizer
 
 LONGEST = 256
 _INPUTS = {"bert": ["input_ids", "token_type_ids", "attention_mask"], "modernbert": ["input_ids", "attention_mask"]}
