@@ -23,7 +23,7 @@ from bench._common.encode.memory import Memory, measure_memory
 from bench._common.encode.overhead import Overhead, measure_overhead
 from bench._common.encode.throughput import Throughput, measure_throughput
 from bench._common.encode.work import Parts
-from bench._common.engines import open_bare, open_encoders
+from bench._common.engines import open_encoders
 from bench._common.loops import run
 from bench._common.plots import Titles, plot_bars
 from bench._common.results import plain, write_results
@@ -66,8 +66,7 @@ def main() -> None:
 
 async def _measure(arguments: argparse.Namespace, settings: Settings) -> Report:
     async with open_encoders(settings, arguments.cache) as encoders:
-        bare = await asyncio.to_thread(open_bare, settings)
-        parts = Parts.of(encoders.scheduler, encoders.dense, bare.engine)
+        parts = Parts.of(encoders.scheduler, encoders.dense)
         calibration = encoders.dense.calibration
         curve = await asyncio.to_thread(calibration.measure) if calibration else None
         say("throughput")

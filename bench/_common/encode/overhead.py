@@ -54,7 +54,7 @@ async def _scheduled(parts: Parts) -> tuple[int, int, int]:
 async def _bare(parts: Parts) -> tuple[int]:
     def embed() -> int:
         begun = time.perf_counter_ns()
-        parts.bare.run(parts.dense.tokenize([QUERY], TextKind.QUERY))
+        parts.engine.run(parts.dense.tokenize([QUERY], TextKind.QUERY))
         return time.perf_counter_ns() - begun
 
     return (await asyncio.to_thread(embed),)

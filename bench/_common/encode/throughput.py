@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -39,9 +40,8 @@ async def measure_throughput(parts: Parts, texts: int, rounds: int) -> Throughpu
         first = await asyncio.to_thread(_bare, parts, items)
         middle = [await _scheduled(parts, items), await _scheduled(parts, items)]
         last = await asyncio.to_thread(_bare, parts, items)
-        # Rates of equal work: the mean time of an arm is what counts.
-        times = [tokens_of(items) / rate for rate in (first, last)], [tokens_of(items) / rate for rate in middle]
-        ratios.append(sum(times[0]) / sum(times[1]))
+        # Equal work: what counts is the time of an arm, so rates are averaged as times.
+        ratios.append((1 / first + 1 / last) / sum(1 / rate for rate in middle))
         bare += [first, last]
         scheduled += middle
     return Throughput(
@@ -60,7 +60,7 @@ def _bare(parts: Parts, items: Sequence[TokenizedText]) -> float:
 
     def work() -> None:
         while (item := _next(source, taking)) is not None:
-            parts.bare.run([item])
+            parts.engine.run([item])
 
     threads = [threading.Thread(target=work) for _ in range(parts.workers)]
     begun = time.perf_counter()
@@ -79,11 +79,13 @@ def _next(source: Iterator[TokenizedText], taking: threading.Lock) -> TokenizedT
 async def _scheduled(parts: Parts, items: Sequence[TokenizedText]) -> float:
     """Sends the texts in calls of one to four from many callers that each wait for their own."""
     source = iter(items)
+    done: list[int] = []
 
     async def caller(number: int) -> None:
-        while call := [item for item, _ in zip(source, range(1 + number % 4), strict=False)]:
+        while call := list(islice(source, 1 + number % 4)):
             require_values(await parts.scheduler.submit(parts.engine, call, WorkClass.ONLINE, None))
+            done.append(tokens_of(call))
 
     begun = time.perf_counter()
     await asyncio.gather(*(caller(number) for number in range(_CALLERS)))
-    return tokens_of(items) / (time.perf_counter() - begun)
+    return sum(done) / (time.perf_counter() - begun)

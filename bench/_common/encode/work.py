@@ -20,21 +20,20 @@ QUERY = "which seal fits the pump of the small turbine"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A scheduler, the encoder behind it, and the same model bare, over a session of its own."""
+    """A scheduler, the encoder behind it, and its engine."""
 
     scheduler: TokenScheduler
     dense: ScheduledDenseEncoder
-    engine: VectorEngine  # of the encoder
-    bare: VectorEngine
+    engine: VectorEngine  # of the encoder, to be run bare
     sample: Sample
     longest: int
     workers: int
 
     @classmethod
-    def of(cls, scheduler: TokenScheduler, dense: ScheduledDenseEncoder, bare: VectorEngine) -> Parts:
+    def of(cls, scheduler: TokenScheduler, dense: ScheduledDenseEncoder) -> Parts:
         """Puts them together; texts are at most 256 tokens long, as chunks are."""
         sample = sample_of(dense.tokenization, paired=False)
-        return cls(scheduler, dense, dense.engine, bare, sample, min(256, dense.max_tokens), scheduler.stats().workers)
+        return cls(scheduler, dense, dense.engine, sample, min(256, dense.max_tokens), scheduler.stats().workers)
 
     def mixed(self, count: int, seed: int) -> list[TokenizedText]:
         """Returns texts whose lengths are spread evenly over the orders of magnitude."""
