@@ -48,12 +48,12 @@ class Progress:
     @property
     def settled(self) -> bool:
         """Whether the rule holds; not with all pairs scored."""
-        return bool(np.isnan(self.logits).any()) and self._entrants() <= self._aim.rule.tolerance
+        return bool(np.isnan(self.logits).any()) and self._gain() <= self._aim.rule.tolerance
 
     @property
     def far(self) -> bool:
         """Whether the piece under way will not settle it, so that the next one need not wait for it."""
-        return self._entrants() > _FAR * self._aim.rule.tolerance
+        return self._gain() > _FAR * self._aim.rule.tolerance
 
     @property
     def stop(self) -> Stop:
@@ -83,8 +83,8 @@ class Progress:
         self.logits[list(piece)] = logits
         self._expected = None
 
-    def _entrants(self) -> float:
+    def _gain(self) -> float:
         if self._expected is None:
             aim = self._aim
-            self._expected = aim.rule.expected_entrants(self._base, self.logits, aim.weights, aim.top_k)
+            self._expected = aim.rule.expected_gain(self._base, self.logits, aim.weights, aim.top_k)
         return self._expected

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rerank.calibrate import Mixture
-from rerank.stopping import StopRule
+from rerank.stopping import Line, StopRule
 from retrieval.errors import InvalidRequest, RerankerMissing
 from retrieval.settings import Settings
 from retrieval.settings.engines import AnytimeSettings
@@ -73,7 +73,8 @@ def resolve(settings: Settings, overrides: Overrides) -> Thresholds:
 
 def stop_rule_of(settings: AnytimeSettings) -> StopRule:
     """Returns the stop rule that the settings describe."""
-    return StopRule(settings.tolerance, settings.intercept, settings.slope, settings.prior_pairs, settings.margins)
+    lines = tuple(Line(line.intercept, line.slope, line.carry, line.margins) for line in settings.lines)
+    return StopRule(settings.tolerance, lines)
 
 
 def _depth(settings: Settings, overrides: Overrides, top_k: int, wants_rerank: bool) -> int:

@@ -112,32 +112,52 @@ class LateSettings(Section):
     """Memory for token codes computed at query time, for collections that store none; 0 turns the cache off."""
 
 
-class AnytimeSettings(Section):
-    """When the cross-encoder stops: what was learned about its logits, from which the stop rule predicts them."""
+class LineSettings(Section):
+    """A prediction of logits, for a certain number of good passages among those scored so far."""
 
-    tolerance: float = live(0.2, ge=0.0, le=100.0)
-    """Unscored passages that may be expected to belong into the top_k when it stops; 0 stops only at near certainty."""
-
-    gate_margin: float = live(0.0, ge=0.0, le=10.0)
-    """Lead of the best passage over the next, in score, above which no pair is scored at all; 0 always scores."""
-
-    intercept: float = live(-8.0, ge=-100.0, le=100.0)
+    intercept: float = Field(default=0.0, ge=-100.0, le=100.0)
     """The logit that is predicted for a score of 0 before the cross-encoder."""
 
-    slope: float = live(12.0, ge=0.0, le=1000.0)
+    slope: float = Field(default=0.0, ge=0.0, le=1000.0)
     """How much the predicted logit rises for each 1 of that score."""
 
-    prior_pairs: float = live(3.0, ge=0.0, le=1000.0)
-    """Scored pairs that the predicted height is worth; further pairs move it to what this query shows."""
+    carry: float = Field(default=0.0, ge=0.0, le=10.0)
+    """Share of what the scored pairs' logits are above their prediction, in the mean, that is added to the others'."""
 
-    margins: tuple[float, ...] = live((-4.5, -1.9, -0.4, 1.3, 3.8, 5.8, 10.0, 14.0))
-    """Logit above its prediction, as exceeded by 95, 75, 50, 25, 10, 5, 1 and 0.2 % of the pairs; not falling."""
+    margins: tuple[float, ...] = (0.0,) * len(EXCEEDANCES)
+    """How far a logit is above its prediction, exceeded by 95, 75, 50, 25, 10, 5, 1 and 0.2 % of them; not falling."""
 
     @model_validator(mode="after")
-    def _margins_do_not_fall(self) -> AnytimeSettings:
+    def _margins_do_not_fall(self) -> LineSettings:
         if len(self.margins) != len(EXCEEDANCES) or list(self.margins) != sorted(self.margins):
             raise ValueError(f"margins must be {len(EXCEEDANCES)} numbers that do not fall")
         return self
+
+
+class AnytimeSettings(Section):
+    """When the cross-encoder stops: what was learned about its logits, from which the stop rule predicts them."""
+
+    tolerance: float = live(0.05, ge=0.0, le=100.0)
+    """Share of the result's value (scores above its last, discounted by rank) that may be expected to be missed."""
+
+    gate_margin: float = live(0.0, ge=0.0, le=10.0)
+    """Lead of the best passage over the next, in score, from which on no pair is scored at all; 0 always scores."""
+
+    lines: tuple[LineSettings, ...] = live(
+        (
+            LineSettings(
+                intercept=-3.81, slope=1.06, carry=0.56, margins=(-0.39, -0.16, -0.04, 0.08, 0.36, 0.60, 1.13, 1.76)
+            ),
+            LineSettings(
+                intercept=-3.91, slope=1.89, carry=0.35, margins=(-0.40, -0.18, -0.05, 0.08, 0.32, 0.53, 1.32, 2.70)
+            ),
+            LineSettings(
+                intercept=-3.89, slope=1.47, carry=0.31, margins=(-0.94, -0.42, -0.16, 0.14, 0.80, 1.61, 3.75, 5.79)
+            ),
+        ),
+        min_length=1,
+    )
+    """Predictions, the first for no good passage among those scored so far, the next for one, the last for more too."""
 
 
 class RerankSettings(Section):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rerank.calibrate import Mixture, Weights, combine, probability
 from rerank.progress import Aim, Progress
-from rerank.stopping import EXCEEDANCES, StopRule, is_certain, needed_logits
+from rerank.stopping import EXCEEDANCES, Line, StopRule, is_certain
 
 _BASES = st.lists(st.floats(-1, 1), min_size=1, max_size=40).map(lambda found: np.sort(np.array(found))[::-1])
 _WEIGHTS = st.tuples(st.floats(0, 2), st.floats(0.05, 2)).map(lambda pair: Weights(*pair))
@@ -18,10 +18,12 @@ _TOP_K = st.integers(1, 12)
 
 
 @st.composite
-def _rules(draw: st.DrawFn) -> StopRule:
+def _lines(draw: st.DrawFn) -> Line:
     margins = sorted(draw(st.lists(st.floats(-9, 9), min_size=len(EXCEEDANCES), max_size=len(EXCEEDANCES))))
-    numbers = [draw(st.floats(low, high)) for low, high in ((0, 3), (-9, 9), (0, 20), (0.1, 9))]
-    return StopRule(*numbers, tuple(margins))
+    return Line(draw(st.floats(-9, 9)), draw(st.floats(0, 20)), draw(st.floats(0, 1)), tuple(margins))
+
+
+_RULES = st.builds(StopRule, st.floats(0, 3), st.lists(_lines(), min_size=1, max_size=3).map(tuple))
 
 
 @st.composite
@@ -33,48 +35,67 @@ def _scored(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return base, logits
 
 
-@given(_scored(), _WEIGHTS, _TOP_K, _rules())
-def test_expected_entrants_are_bounded_by_the_unscored(
+@given(_scored(), _WEIGHTS, _TOP_K, _RULES)
+def test_expected_gain_is_none_when_all_are_scored_and_unknown_before_the_result_is_full(
     scored: tuple[np.ndarray, np.ndarray], weights: Weights, top_k: int, rule: StopRule
 ) -> None:
-    """Never more than there are, none when all are scored, and unknown while the result is not full."""
+    """In between it is never negative and never undefined."""
     base, logits = scored
-    found = rule.expected_entrants(base, logits, weights, top_k)
-    waiting = int(np.isnan(logits).sum())
-    if not waiting:
+    found = rule.expected_gain(base, logits, weights, top_k)
+    if not np.isnan(logits).any():
         assert found == 0.0
-    elif len(base) - waiting < top_k:
+    elif int((~np.isnan(logits)).sum()) < top_k:
         assert found == math.inf
     else:
-        assert 0.0 <= found <= waiting
+        assert found >= 0.0
 
 
-@given(_BASES, st.floats(-1, 2), _WEIGHTS)
-def test_needed_logit_is_the_one_that_reaches_the_least(base: np.ndarray, least: float, weights: Weights) -> None:
-    """At the needed logit a candidate's score is the least; infinite ones say never and always."""
-    needed = needed_logits(base, least, weights)
-    best, worst = (weights.first_stage * base + weights.cross_encoder * limit for limit in (1.0, 0.0))
-    assert np.all(best[needed == np.inf] <= least + 1e-9)
-    assert np.all(worst[needed == -np.inf] >= least - 1e-9)
-    finite = np.isfinite(needed)
-    np.testing.assert_allclose(combine(base[finite], needed[finite], weights), least, atol=1e-6)
-
-
-@given(_scored(), _WEIGHTS, _rules())
-def test_candidates_that_no_logit_can_lift_are_excluded_exactly(
+@given(_scored(), _WEIGHTS, _RULES)
+def test_candidates_that_no_logit_can_lift_add_nothing(
     scored: tuple[np.ndarray, np.ndarray], weights: Weights, rule: StopRule
 ) -> None:
-    """When even a certain yes stays below the best, nobody is expected, whatever was learned."""
+    """When even a certain yes stays below the best, nothing is expected, whatever was learned."""
     base, logits = scored
     known = ~np.isnan(logits)
     if known.all() or not known.any():
         return
     least = combine(base[known], logits[known], weights).max()
     if np.all(weights.first_stage * base[~known] + weights.cross_encoder < least):
-        assert rule.expected_entrants(base, logits, weights, top_k=1) == 0.0
+        assert rule.expected_gain(base, logits, weights, top_k=1) == 0.0
 
 
-@given(_scored(), _WEIGHTS, _TOP_K, _rules(), st.integers(1, 8), st.floats(0, 500))
+@given(_scored(), _WEIGHTS, _TOP_K, st.floats(-5, 5), st.floats(0.1, 5))
+def test_expected_gain_rises_with_the_predicted_logits(
+    scored: tuple[np.ndarray, np.ndarray], weights: Weights, top_k: int, intercept: float, rise: float
+) -> None:
+    """The more is expected of the others, the later the rule holds."""
+    base, logits = scored
+    margins = tuple(np.linspace(-1.0, 1.0, len(EXCEEDANCES)))
+    low, high = (StopRule(0.0, (Line(at, 1.0, 0.0, margins),)) for at in (intercept, intercept + rise))
+    less, more = (rule.expected_gain(base, logits, weights, top_k) for rule in (low, high))
+    assert more == less == math.inf or more >= less - 1e-12
+
+
+def test_expected_gain_is_the_one_that_scoring_would_bring() -> None:
+    """With a margin of nothing, the gain is what the result's discounted value rises by when the logit comes out."""
+    base, logits = np.array([0.9, 0.8, 0.7]), np.array([2.0, -2.0, np.nan])
+    rule = StopRule(0.0, (Line(1.0, 0.0, 0.0, (0.0,) * len(EXCEEDANCES)),))
+    weights, discounts = Weights(0.5, 0.5), 1.0 / np.log2([2.0, 3.0])
+    before = combine(base[:2], logits[:2], weights)
+    after = np.sort(combine(base, np.array([2.0, -2.0, 1.0]), weights))[::-1][:2]
+    expected = ((after - before) @ discounts) / ((before - before.min()) @ discounts)
+    assert math.isclose(rule.expected_gain(base, logits, weights, 2), expected)
+
+
+def test_line_is_that_of_the_good_candidates_found_so_far() -> None:
+    """None, one, and from then on the last."""
+    lines = tuple(Line(float(number), 0.0, 0.0, (0.0,) * len(EXCEEDANCES)) for number in range(3))
+    rule = StopRule(0.0, lines)
+    for logits, line in (([-1.0], 0), ([-1.0, 2.0], 1), ([3.0, 2.0], 2), ([3.0] * 9, 2)):
+        assert rule.line_for(np.array(logits)) is lines[line]
+
+
+@given(_scored(), _WEIGHTS, _TOP_K, _RULES, st.integers(1, 8), st.floats(0, 500))
 def test_pieces_are_best_first_within_what_is_affordable_and_end(
     scored: tuple[np.ndarray, np.ndarray],
     weights: Weights,

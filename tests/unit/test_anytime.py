@@ -19,15 +19,15 @@ from rerank.errors import RerankIncomplete
 from rerank.progress import Aim
 from rerank.s3fifo import S3Fifo
 from rerank.score_cache import StoredScores
-from rerank.stopping import EXCEEDANCES, StopRule
+from rerank.stopping import EXCEEDANCES, Line, StopRule
 from rerank.types import Load
 from tests.fakes.engines import EchoEngine, GatedEngine, items
 from tests.fakes.rerankers import TOKENS, ScriptedReranker
 
 # Logits lie within 2 of the line from -8 at a score of 0 to 8 at a score of 1.
-RULE = StopRule(0.1, intercept=-8.0, slope=16.0, prior_pairs=3.0, margins=tuple(np.linspace(-2, 2, len(EXCEEDANCES))))
+RULE = StopRule(0.05, (Line(-8.0, 16.0, 0.5, tuple(np.linspace(-2, 2, len(EXCEEDANCES)))),))
 AIM = Aim(top_k=5, weights=Weights(0.5, 0.5), rule=RULE)
-UNSURE = Aim(5, Weights(0.1, 0.9), StopRule(0.0, 0.0, 0.0, 3.0, tuple(np.linspace(-50, 50, len(EXCEEDANCES)))))
+UNSURE = Aim(5, Weights(0.1, 0.9), StopRule(0.0, (Line(0.0, 0.0, 0.0, tuple(np.linspace(-50, 50, len(EXCEEDANCES)))),)))
 NS = 1_000_000
 
 

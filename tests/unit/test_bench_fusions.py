@@ -60,7 +60,7 @@ def _thresholds(mode: Mode, fusion: Fusion, weight: float) -> Thresholds:
         late=False,
         mixture=Mixture(first_stage=1.0, late=0.0, cross_encoder=1.0),
         gate_margin=0.0,
-        stop_rule=StopRule(0.0, 0.0, 0.0, 0.0, ()),
+        stop_rule=StopRule(0.0, ()),
         context_tokens=100,
         duplicate_overlap=1.0,
         use_cache=False,

@@ -18,6 +18,7 @@ from indexers.types import Epoch, Passage
 from rerank.errors import RerankIncomplete
 from rerank.s3fifo import S3Fifo
 from rerank.score_cache import StoredScores
+from rerank.stopping import Line, StopRule
 from rerank.types import AsyncReranker, Load
 from retrieval.caching.token_codes import TokenCodes
 from retrieval.clock import Stage, StageClock
@@ -278,8 +279,7 @@ class SlowingReranker(ScriptedReranker):
 async def test_cross_encoder_that_has_no_time_for_all_says_so(fast_pieces: int, step: str) -> None:
     """Not even the result: nothing is spent. Some more than the result: those are scored and returned."""
     texts = [f"passage {place}" for place in range(50)]
-    margins = tuple(np.linspace(-50.0, 50.0, 8).tolist())
-    rule = replace(resolve(SETTINGS, Overrides()).stop_rule, tolerance=0.0, margins=margins)
+    rule = StopRule(0.0, (Line(0.0, 0.0, 0.0, tuple(np.linspace(-50.0, 50.0, 8).tolist())),))
     thresholds = replace(resolve(SETTINGS, Overrides(top_k=3, rerank_depth=50)), stop_rule=rule)
     cross = SlowingReranker(lambda text: 0.0)
     cross.fast_pieces = fast_pieces

@@ -83,8 +83,9 @@ def test_thresholds_rerank_depth_covers_what_is_returned() -> None:
         {"depth": 101},
         {"first_stage_weight": 0.0, "late": {"weight": 0.0}},
         {"cross_encoder_weight": 0.0},
-        {"anytime": {"margins": [1.0]}},
-        {"anytime": {"margins": [0.0, 1.0, 2.0, 3.0, 2.0, 4.0, 5.0, 6.0]}},
+        {"anytime": {"lines": []}},
+        {"anytime": {"lines": [{"margins": [1.0]}]}},
+        {"anytime": {"lines": [{"margins": [0.0, 1.0, 2.0, 3.0, 2.0, 4.0, 5.0, 6.0]}]}},
     ],
 )
 def test_settings_that_cannot_rerank_are_refused(rerank: dict[str, object]) -> None:
