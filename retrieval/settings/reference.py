@@ -84,7 +84,7 @@ def _section_toml(section: type[BaseModel], path: str) -> Iterator[str]:
         yield f"# {_purpose(section)}\n[{path}]"
     for name, field in fields.items():
         if (item := _item(field)) is not None:
-            yield from _entry_toml(item, f"{path}.{name}", field)
+            yield from _entries_toml(item, f"{path}.{name}", field)
         elif _subsection(field) is None:
             yield from _comment(_described(field))
             yield f"# {name} = {toml_value(field.default)}"
@@ -95,18 +95,19 @@ def _section_toml(section: type[BaseModel], path: str) -> Iterator[str]:
             yield from _section_toml(inner, f"{path}.{name}".lstrip("."))
 
 
-def _entry_toml(item: type[BaseModel], path: str, field: FieldInfo) -> Iterator[str]:
-    """Yields one entry of a list of tables: the first of the default, or placeholders where a value is required."""
-    first = field.default[0] if field.default else None
+def _entries_toml(item: type[BaseModel], path: str, field: FieldInfo) -> Iterator[str]:
+    """Yields the default of a list of tables, or one entry with placeholders where a value is required."""
     yield from _comment(f"{_meaning(field)} Each is a table like this one:")
-    yield f"# [[{path}]]"
-    for name, part in item.model_fields.items():
-        value = getattr(first, name) if first is not None else part.default
-        yield from _comment(_described(part), "#   ")
-        if value is None:
-            yield f"#   ({name} is absent)"
-        else:
-            yield f"# {name} = {toml_value('...' if value is PydanticUndefined else value)}"
+    for number, entry in enumerate(field.default or (None,)):
+        yield f"# [[{path}]]"
+        for name, part in item.model_fields.items():
+            value = getattr(entry, name) if entry is not None else part.default
+            if number == 0:
+                yield from _comment(_described(part), "#   ")
+            if value is None:
+                yield f"#   ({name} is absent)"
+            else:
+                yield f"# {name} = {toml_value('...' if value is PydanticUndefined else value)}"
 
 
 def _described(field: FieldInfo) -> str:
