@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from encoders.curve import Batching, CostCurve, Sample, measure
 from encoders.measured import Measurements
 from encoders.models import ModelFiles
-from encoders.onnx import is_quantized_dynamically
+from encoders.operators import is_quantized_dynamically
 from encoders.pieces import PiecePolicy
 from encoders.scheduler import TokenScheduler
 

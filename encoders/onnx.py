@@ -12,7 +12,6 @@ and releases the interpreter lock. So a model is opened once and shared by all w
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,8 +42,6 @@ _FOREIGN: tuple[type[Exception], ...] = (
     ValueError,
 )
 _ERROR_LEVEL = 3
-_DYNAMIC = b"DynamicQuantize"
-_QUANTIZED = (_DYNAMIC, b"MatMulInteger", b"QLinear", b"QAttention", b"QuantizeLinear")
 
 RUNTIME_VERSION: str = ort.__version__
 """Of ONNX Runtime: another one may compute the same model at another speed, and to other last digits."""
@@ -90,24 +87,6 @@ class OnnxSession:
         with translated(EncodingFailed(self._model)):
             result: NDArray[np.float32] = self._session.run([output], inputs)[0]
         return result if result.dtype == np.float32 else result.astype(np.float32)
-
-
-def is_quantized(path: Path) -> bool:
-    """Tells whether a model file computes with 8-bit numbers."""
-    return _names_operator(path, *_QUANTIZED)
-
-
-def is_quantized_dynamically(path: Path) -> bool:
-    """Tells whether a model takes the range of its numbers from each input, so that results depend on neighbours."""
-    return _names_operator(path, _DYNAMIC)
-
-
-def _names_operator(path: Path, *names: bytes) -> bool:
-    # The names of operators stand in the file as they are, before the weights. An empty file cannot be mapped.
-    if not path.stat().st_size:
-        return False
-    with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return any(content.find(name) >= 0 for name in names)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from encoders.catalog.record import CheckFigures, Precision
 from encoders.curve import sample_of
 from encoders.measured import Measurements
 from encoders.models import ModelFiles, resolve
-from encoders.onnx import is_quantized
+from encoders.operators import is_quantized
 from encoders.selfcheck import Check, require_passed
 from encoders.sources import BUNDLED_PREFIX, ModelSource, locate
 from encoders.tokenizing import Tokenization

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +11,11 @@ from encoders.errors import ModelNotFound, ModelUnsupported
 from encoders.kinds import ModelKind, kind_of, require_kind
 from encoders.model_folder import ModelFolder, step_name
 from encoders.models import ModelFiles, resolve
+from encoders.operators import is_quantized
 from encoders.sources import INT8, ModelSource
 from encoders.types import TextKind
 
 PRECISIONS: tuple[Precision, ...] = ("fp32", "int8")
-
-# Names of operators that only a quantized graph has. The nodes precede the weights in the file.
-_QUANTIZED = (b"DynamicQuantize", b"MatMulInteger", b"QLinear", b"QAttention", b"QuantizeLinear", b"DequantizeLinear")
 
 
 def kind_in(folder: Path, model: str = "") -> ModelKind:
@@ -51,7 +48,7 @@ def onnx_files(folder: Path) -> dict[Precision, str]:
     found: dict[Precision, str] = {}
     for name in names:
         if (folder / name).is_file():
-            found.setdefault("int8" if _is_quantized(folder / name) else "fp32", name)
+            found.setdefault("int8" if is_quantized(folder / name) else "fp32", name)
     return found
 
 
@@ -90,11 +87,3 @@ def fresh_record(folder: Path, model: str, revision: str, dim: int | None) -> Mo
         tool=tool(),
         made_at=now(),
     )
-
-
-def _is_quantized(path: Path) -> bool:
-    with path.open("rb") as opened:
-        if not path.stat().st_size:
-            return False
-        with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return any(content.find(name) >= 0 for name in _QUANTIZED)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from encoders.curve import LengthCost, decide, measure, sample_of
 from encoders.dense import DenseEngine, OnnxDenseEncoder
 from encoders.models import resolve
-from encoders.onnx import is_quantized, is_quantized_dynamically
+from encoders.operators import is_quantized, is_quantized_dynamically
 from encoders.pieces import EXACT, PiecePolicy, cut
 from encoders.sources import ModelSource
 from encoders.types import TextKind
