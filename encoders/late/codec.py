@@ -8,7 +8,9 @@ numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,9 @@ _NORMAL_LEVELS = {
     2: (0.4528, 1.510),
     4: (0.1284, 0.3881, 0.6568, 0.9424, 1.256, 1.618, 2.069, 2.733),
 }
+
+# OpenBLAS computes a matrix product of up to so many multiplications without other threads.
+_SERIAL_PRODUCTS = 262_144
 
 
 class LevelCodec:
@@ -58,21 +63,33 @@ class LevelCodec:
         self, query: NDArray[np.float32], codes: NDArray[np.uint8], ends: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         """Returns float32 [passages]; see `TokenCodec.scores`."""
-        return max_similarities(query, self.decode(codes), ends)
+        return max_similarities(query, codes, ends, self.decode)
 
 
 def max_similarities(
-    query: NDArray[np.float32], tokens: NDArray[np.float32], ends: NDArray[np.int64]
+    query: NDArray[np.float32],
+    tokens: NDArray[Any],
+    ends: NDArray[np.int64],
+    vectors_of: Callable[[NDArray[Any]], NDArray[np.float32]] = lambda tokens: tokens,
 ) -> NDArray[np.float32]:
     """Returns, for each passage, the sum over the query's tokens of the best dot product among the passage's tokens.
 
-    `query` is [q, dim]; `tokens` [n, dim] are the passages' one after another, and passage i ends before `ends[i]`. A
-    passage without tokens scores 0.
+    `query` is [q, dim]; `tokens` [n, ...] are the passages' one after another, passage i ends before `ends[i]`, and
+    `vectors_of` makes vectors [tokens, dim] of them. A passage without tokens scores 0.
+
+    A piece of one passage at a time: a product's last bits depend on its number of rows, and a score may not depend on
+    its neighbours; small products stay on the calling thread, where the threads of a large one wait for each other when
+    the cores are busy; and what is decoded stays in the cache.
     """
     scores = np.zeros(len(ends), dtype=np.float32)
     starts = np.concatenate((np.zeros(1, dtype=ends.dtype), ends[:-1]))
     filled = np.flatnonzero(ends > starts)
     if len(filled) and len(query):
-        similarities = tokens @ query.T
+        similarities = np.empty((len(tokens), len(query)), dtype=np.float32)
+        columns, rows = np.ascontiguousarray(query.T), max(1, _SERIAL_PRODUCTS // query.size)
+        for start, end in zip(starts[filled].tolist(), ends[filled].tolist(), strict=True):
+            for first in range(start, end, rows):
+                piece = slice(first, min(first + rows, end))
+                np.matmul(vectors_of(tokens[piece]), columns, out=similarities[piece])
         scores[filled] = np.maximum.reduceat(similarities, starts[filled], axis=0).sum(axis=1)
     return scores

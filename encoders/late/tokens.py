@@ -43,7 +43,7 @@ class TokenProjection:
             ModelUnsupported: the file is damaged.
         """
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 projection = stored["projection"].astype(np.float32)
                 center, weights = stored["center"].astype(np.float32), stored["token_weights"].astype(np.float32)
                 codec = LevelCodec(projection.shape[1], int(stored["bits"]))
