@@ -5,8 +5,11 @@ BIN := $(VENV)/bin
 PROTO := $(wildcard proto/headrace/v1/*.proto)
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
+TRAIN_STAMP := $(VENV)/.installed-train
+# The index serves a CPU build under this version; a bare `torch` brings gigabytes for GPUs. Empty takes any.
+TORCH ?= torch==2.13.0
 
-.PHONY: help setup setup-dev demo serve test lint proto proto-check docs docs-check bench clean
+.PHONY: help setup setup-dev setup-train demo serve test test-train lint proto proto-check docs docs-check bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +27,14 @@ $(DEV_STAMP): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	@touch $@ $(STAMP)
 
+$(TRAIN_STAMP): $(DEV_STAMP)
+	$(BIN)/python -m pip install --quiet $(TORCH) --editable '.[dev,bench,export,train]'
+	@touch $@ $(DEV_STAMP) $(STAMP)
+
 setup: $(STAMP) ## install the service into .venv
 setup-dev: $(DEV_STAMP) ## install the service and the development tools into .venv
+
+setup-train: $(TRAIN_STAMP) ## install what exporting and training need, torch among it
 
 demo: $(STAMP) ## index real documents and answer three questions over gRPC
 	$(BIN)/headrace demo
@@ -35,6 +44,9 @@ serve: $(STAMP) ## start the server with headrace.toml, or the defaults
 
 test: $(DEV_STAMP) ## run the tests
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=85
+
+test-train: $(TRAIN_STAMP) ## run the tests that need torch: export and training
+	$(BIN)/python -m pytest -m train
 
 lint: $(DEV_STAMP) ## check style, types, import contracts and the wire
 	$(BIN)/ruff format --check .
