@@ -37,7 +37,7 @@ class Encoders:
 async def open_encoders(settings: Settings, cache_folder: Path) -> AsyncIterator[Encoders]:
     """Opens the encoder behind its scheduler and stops it afterwards."""
     with scheduler_of(settings) as scheduler:
-        dense = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler)
+        dense = await asyncio.to_thread(open_encoder, settings, scheduler)
         cached = CachedEncoder(dense, VectorStore(cache_folder, dense.revision, dense.dim))
         yield Encoders(scheduler, dense, cached, chunker_of(settings.chunking, dense))
 

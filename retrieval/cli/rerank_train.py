@@ -76,7 +76,7 @@ def _trained(settings: Settings, file: PlanFile, work: Path, advance: Advance) -
     dense = settings.encoders.dense
     encoder = OnnxDenseEncoder.open(resolve(ModelSource(dense.model, file=dense.file)))
     with scheduler_of(settings) as scheduler:
-        chunker = chunker_of(settings.chunking, open_encoder(dense, scheduler))
+        chunker = chunker_of(settings.chunking, open_encoder(settings, scheduler))
     plan = load_plan(file, chunker, lambda name: asyncio.run(_documents(settings, name)))
     return TrainingRun(plan, work, BulkEncoder(encoder, advance), chunker, advance).train()
 

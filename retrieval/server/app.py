@@ -93,9 +93,9 @@ async def build(live: LiveSettings) -> AsyncIterator[App]:
     async with AsyncExitStack() as stack:
         scheduler = stack.enter_context(scheduler_of(settings))
         memory = measurements_of(settings)
-        encoder = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler, memory)
+        encoder = await asyncio.to_thread(open_encoder, settings, scheduler, memory)
         reranker = await asyncio.to_thread(open_reranker, settings, scheduler, memory)
-        sparse = await asyncio.to_thread(open_sparse_encoder, settings.encoders.sparse, scheduler)
+        sparse = await asyncio.to_thread(open_sparse_encoder, settings, scheduler)
         catalog = await stack.enter_async_context(catalog_of(settings, encoder, sparse))
         opened = _Opened(scheduler, encoder, sparse, reranker, catalog)
         engines = _engines(opened, live)

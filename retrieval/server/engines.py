@@ -27,7 +27,7 @@ from indexers.options import DenseModel, GraphShape, IndexOptions, ShardKind, Sp
 from indexers.qdrant.options import QdrantOptions
 from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
 from retrieval.settings import Settings
-from retrieval.settings.engines import ChunkingSettings, DenseSettings, IndexSettings, SparseSettings
+from retrieval.settings.engines import ChunkingSettings, IndexSettings
 
 _STOP_S = 1.0  # for accepted work to end; what is left fails
 _TARGET_SHARE = 25 / 32  # of the limit, for chunks that are put together from blocks
@@ -49,27 +49,37 @@ def measurements_of(settings: Settings) -> Measurements:
     return Measurements(Path(settings.data.folder) / "measured.json")
 
 
+def models_folder(settings: Settings) -> Path:
+    """Returns where `headrace models pull` puts models, which are found there by their ids."""
+    return Path(settings.data.folder) / "models"
+
+
 def open_encoder(
-    settings: DenseSettings, scheduler: TokenScheduler, memory: Measurements | None = None
+    settings: Settings, scheduler: TokenScheduler, memory: Measurements | None = None
 ) -> ScheduledDenseEncoder:
     """Opens the dense encoder and compares it with its reference vectors on this CPU.
 
     Raises:
         ModelError: it cannot be used.
     """
-    return open_dense(
-        ModelSource(settings.model, file=settings.file, max_tokens=settings.limit_tokens), scheduler, memory
+    dense = settings.encoders.dense
+    source = ModelSource(
+        dense.model, file=dense.file, max_tokens=dense.limit_tokens, models_folder=models_folder(settings)
     )
+    return open_dense(source, scheduler, memory)
 
 
-def open_sparse_encoder(settings: SparseSettings, scheduler: TokenScheduler) -> ScheduledSparseEncoder | None:
+def open_sparse_encoder(settings: Settings, scheduler: TokenScheduler) -> ScheduledSparseEncoder | None:
     """Opens the learned sparse encoder; None for BM25.
 
     Raises:
         ModelError: it cannot be used.
         ExtraMissing: its library is not installed.
     """
-    return open_sparse(ModelSource(settings.model, file=settings.file), scheduler) if settings.model else None
+    sparse = settings.encoders.sparse
+    if not sparse.model:
+        return None
+    return open_sparse(ModelSource(sparse.model, file=sparse.file, models_folder=models_folder(settings)), scheduler)
 
 
 def open_reranker(
@@ -83,7 +93,9 @@ def open_reranker(
     rerank = settings.rerank
     if not rerank.model:
         return None
-    source = ModelSource(rerank.model, file=rerank.file, max_tokens=rerank.limit_tokens)
+    source = ModelSource(
+        rerank.model, file=rerank.file, max_tokens=rerank.limit_tokens, models_folder=models_folder(settings)
+    )
     return open_cross_encoder(source, scheduler, memory)
 
 
@@ -148,8 +160,8 @@ async def write_side(settings: Settings) -> AsyncIterator[WriteSide]:
     """
     with scheduler_of(settings) as scheduler:
         memory = measurements_of(settings)
-        encoder = await asyncio.to_thread(open_encoder, settings.encoders.dense, scheduler, memory)
-        sparse = await asyncio.to_thread(open_sparse_encoder, settings.encoders.sparse, scheduler)
+        encoder = await asyncio.to_thread(open_encoder, settings, scheduler, memory)
+        sparse = await asyncio.to_thread(open_sparse_encoder, settings, scheduler)
         async with catalog_of(settings, encoder, sparse) as catalog:
             yield WriteSide(catalog, indexer_of(settings.chunking, encoder, scheduler, sparse))
 

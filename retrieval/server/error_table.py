@@ -79,6 +79,9 @@ ROWS: Mapping[type[Exception], Row] = {
     encoder.ModelError: Row(
         StatusCode.FAILED_PRECONDITION, "MODEL_UNUSABLE", text="a model cannot be used; look at the server's log"
     ),
+    encoder.ExtraMissing: Row(
+        StatusCode.FAILED_PRECONDITION, "EXTRA_MISSING", text="a library is not installed; look at the server's log"
+    ),
     encoder.InputTooLong: Row(
         StatusCode.INVALID_ARGUMENT,
         "INPUT_TOO_LONG",
