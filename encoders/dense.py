@@ -85,14 +85,6 @@ class DenseEngine:
                 found[position] = self._pooled(output, items[position].token_count)
         return found
 
-    def vector_and_states(self, item: TokenizedText) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Returns the same for one item.
-
-        Raises:
-            NonFiniteOutput, EncodingFailed: as `run`.
-        """
-        return self.vectors_and_states([item])[0]
-
     def _pooled(
         self, output: NDArray[np.float32], token_count: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:

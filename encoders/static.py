@@ -94,14 +94,6 @@ class StaticEngine:
         """
         return [(vector, None) for vector in self.run(items)]
 
-    def vector_and_states(self, item: TokenizedText) -> tuple[NDArray[np.float32], None]:
-        """Returns the same for one item.
-
-        Raises:
-            NonFiniteOutput: as `run`.
-        """
-        return self._vector(item.ids), None
-
     def _vector(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         if not len(ids):
             return self._middle.copy()

@@ -41,11 +41,3 @@ class VectorEngine(Protocol):
             NonFiniteOutput, EncodingFailed: as `run`.
         """
         ...
-
-    def vector_and_states(self, item: TokenizedText) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Returns the same for one item.
-
-        Raises:
-            NonFiniteOutput, EncodingFailed: as `run`.
-        """
-        ...

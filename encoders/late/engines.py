@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from encoders.late.tokens import TokenProjection
 from encoders.types import EncodedPassage, EncodedQuery, TokenizedText
 from encoders.vector_engine import VectorEngine
@@ -23,13 +26,13 @@ class QueryEngine:
         Raises:
             NonFiniteOutput, EncodingFailed: as the bi-encoder.
         """
-        return [self._encoded(item) for item in items]
+        found = zip(items, self._engine.vectors_and_states(items), strict=True)
+        return [EncodedQuery(vector, self._tokens(item, states)) for item, (vector, states) in found]
 
-    def _encoded(self, item: TokenizedText) -> EncodedQuery:
-        vector, states = self._engine.vector_and_states(item)
+    def _tokens(self, item: TokenizedText, states: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
         if self._projection is None or states is None:
-            return EncodedQuery(vector, None)
-        return EncodedQuery(vector, self._projection.query_vectors(item, states))
+            return None
+        return self._projection.query_vectors(item, states)
 
 
 class PassageEngine:
@@ -46,10 +49,10 @@ class PassageEngine:
         Raises:
             NonFiniteOutput, EncodingFailed: as the bi-encoder.
         """
-        return [self._encoded(item) for item in items]
+        found = zip(items, self._engine.vectors_and_states(items), strict=True)
+        return [EncodedPassage(vector, self._tokens(item, states)) for item, (vector, states) in found]
 
-    def _encoded(self, item: TokenizedText) -> EncodedPassage:
-        vector, states = self._engine.vector_and_states(item)
+    def _tokens(self, item: TokenizedText, states: NDArray[np.float32] | None) -> NDArray[np.uint8] | None:
         if self._projection is None or states is None:
-            return EncodedPassage(vector, None)
-        return EncodedPassage(vector, self._projection.passage_codes(item, states))
+            return None
+        return self._projection.passage_codes(item, states)

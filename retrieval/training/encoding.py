@@ -68,7 +68,7 @@ class BulkEncoder:
         return self._encoder.engine.run([item])[0]
 
     def _states(self, item: TokenizedText) -> TokenStates:
-        states = self._encoder.engine.vector_and_states(item)[1]
+        states = self._encoder.engine.vectors_and_states([item])[0][1]
         if states is None:
             raise ModelUnsupported(
                 self._encoder.model_id, "it gives no token states; choose a bi-encoder whose file does"
