@@ -95,7 +95,7 @@ def _install(trained: Trained, file: PlanFile, into: Path) -> None:
     from rerank.training.installing import install
 
     install(trained.folder, into, trained.test, _provenance(trained, file))
-    note(f"installed in {into}; use it with rerank.model and rerank.cross_encoder_weight = {trained.weight}")
+    note(f"installed in {into}; name it in rerank.model, and set rerank.cross_encoder_weight to {trained.weight}")
 
 
 def _provenance(trained: Trained, file: PlanFile) -> Provenance:

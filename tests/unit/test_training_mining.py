@@ -21,7 +21,9 @@ from retrieval.training.late import max_similarity, token_weights
 from retrieval.training.leaks import without_rephrasings
 from retrieval.training.mining import Depths, make_pools, prepare
 from retrieval.training.run import claim
-from retrieval.training.sections import sections
+from retrieval.training.sections import documents_of, sections
+from tests.fakes.encoded import encoded
+from tests.fakes.memory_index import MemoryIndex
 from tests.fakes.tiny_models import make_tiny_bi_encoder
 
 _TEXTS = [
@@ -103,6 +105,13 @@ def test_max_similarity_is_the_weighted_mean_of_the_best_cosines() -> None:
     passage = TokenStates(np.array([1, 5, 7]), np.stack([eye[1], eye[0], eye[2]]))
     assert max_similarity(query, passage, weights) == pytest.approx(0.5)
     assert max_similarity(TokenStates(np.array([1]), eye[:1]), passage, weights) == 0.0
+
+
+async def test_collection_gives_all_of_its_documents() -> None:
+    """Every page of the listing is read."""
+    index = MemoryIndex()
+    await index.upsert([encoded(name, ["pump seal"]) for name in "abcde"])
+    assert [document.document_id async for document in documents_of(index)] == list("abcde")
 
 
 def test_rephrasings_of_held_out_queries_do_not_train(encoder: OnnxDenseEncoder) -> None:
