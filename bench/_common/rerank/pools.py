@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +20,7 @@ from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
 from retrieval.settings import Settings
 from retrieval.thresholds import Overrides, resolve
-from retrieval.types import RetrieveRequest
+from retrieval.types import Hit, RetrieveRequest
 
 _PATIENCE_S = 3600.0
 _CONTEXT_TOKENS = 16  # contexts are not judged here
@@ -47,58 +49,82 @@ class Gathered:
     """The pools of all sets, and what a token cost when they were scored."""
 
     pools: tuple[RerankPool, ...]
+    unscored: tuple[RerankPool, ...]  # further questions, whose logits are all NaN
     ns_per_token: float  # of one worker
     late: bool  # whether late interaction took part in the score before
 
 
-async def gather(
-    settings: Settings, sources: Sequence[BeirSet], encoders: Encoders, reranker: AsyncReranker, store: PairStore
-) -> Gathered:
-    """Retrieves the candidates of every question, and scores the pairs that no earlier run has scored."""
-    pools: list[RerankPool] = []
-    spent: list[tuple[float, int]] = []
-    late = False
-    for source in sources:
-        async with open_request_path(settings, encoders, encoders.cached) as path:
-            await index_documents(path.catalog, source.documents, {}, encoders, encoders.cached)
-            for number, question in enumerate(source.questions, 1):
-                documents, texts, base, with_late = await _candidates(path, settings, question)
-                if not texts:
-                    continue
-                pairs = await _score(reranker, store, question.text, texts)
-                late = late or with_late
-                spent += [(pair.compute_ns, pair.tokens) for pair in pairs]
-                logits, tokens = np.array([pair.logit for pair in pairs]), np.array([pair.tokens for pair in pairs])
-                split = split_of(question.query_id)
-                pools.append(RerankPool(source.name, split, question.relevant, documents, base, logits, tokens))
-                if number % 20 == 0:
-                    say(f"  {source.name}: {number} of {len(source.questions)} questions")
-    total_ns, total_tokens = (sum(column) for column in zip(*spent, strict=True))
-    return Gathered(tuple(pools), total_ns / total_tokens, late)
+class Gatherer:
+    """Retrieves candidates through the request path, and scores the pairs that no earlier run has scored."""
 
+    def __init__(self, settings: Settings, encoders: Encoders, reranker: AsyncReranker, store: PairStore) -> None:
+        self._settings = settings
+        self._encoders = encoders
+        self._reranker = reranker
+        self._store = store
+        self._spent: list[ScoredPair] = []
+        self._late = False
 
-async def _candidates(
-    path: RequestPath, settings: Settings, question: Question
-) -> tuple[tuple[str, ...], list[str], NDArray[np.float64], bool]:
-    depth = settings.rerank.depth
-    thresholds = resolve(settings, Overrides(top_k=depth, context_tokens=_CONTEXT_TOKENS, cache=False, min_score=-1.0))
-    request = RetrieveRequest(question.query_id, KEY.tenant, KEY.collection, question.text, None, thresholds)
-    found = await path.pipeline.retrieve(request, StageClock(), Deadline.after(_PATIENCE_S))
-    documents = tuple(hit.passage.document_id for hit in found.hits)
-    late = found.ledger.rerank is not None and found.ledger.rerank.late.passages > 0
-    return documents, [hit.passage.embedding_text for hit in found.hits], np.array([h.score for h in found.hits]), late
+    async def gather(self, sources: Sequence[BeirSet], scored: int) -> Gathered:
+        """Returns the candidates of every question, those of the first `scored` of each set and split with logits."""
+        pools: list[RerankPool] = []
+        unscored: list[RerankPool] = []
+        for source in sources:
+            async with open_request_path(self._settings, self._encoders, self._encoders.cached) as path:
+                await index_documents(path.catalog, source.documents, {}, self._encoders, self._encoders.cached)
+                counts: Counter[Split] = Counter()
+                for question in source.questions:
+                    split = split_of(question.query_id)
+                    counts[split] += 1
+                    wanted = counts[split] <= scored
+                    pool = await self._pool(path, source.name, question, score=wanted)
+                    if len(pool.base):
+                        (pools if wanted else unscored).append(pool)
+            say(f"{source.name}: {sum(counts.values())} questions, {len(pools)} scored so far")
+        ns_per_token = sum(pair.compute_ns for pair in self._spent) / max(1, sum(pair.tokens for pair in self._spent))
+        return Gathered(tuple(pools), tuple(unscored), ns_per_token, self._late)
 
+    async def _pool(self, path: RequestPath, name: str, question: Question, *, score: bool) -> RerankPool:
+        hits = await self._retrieve(path, question)
+        texts = [hit.passage.embedding_text for hit in hits]
+        if score:
+            pairs = await self._score(question.text, texts)
+            self._spent += pairs
+            logits, tokens = [pair.logit for pair in pairs], [pair.tokens for pair in pairs]
+        else:
+            tokenized = await self._reranker.tokenize(question.text, texts)
+            logits, tokens = [math.nan] * len(texts), [pair.token_count for pair in tokenized]
+        return RerankPool(
+            set_name=name,
+            split=split_of(question.query_id),
+            relevant=question.relevant,
+            documents=tuple(hit.passage.document_id for hit in hits),
+            base=np.array([hit.score for hit in hits], dtype=np.float64),
+            logits=np.array(logits, dtype=np.float64),
+            tokens=np.array(tokens, dtype=np.int64),
+        )
 
-async def _score(reranker: AsyncReranker, store: PairStore, query: str, texts: Sequence[str]) -> list[ScoredPair]:
-    missing = [text for text in dict.fromkeys(texts) if store.get(query, text) is None]
-    if missing:
-        tokenized = await reranker.tokenize(query, missing)
-        scores = await reranker.score_pairs(tokenized, None)
-        pace = scores.compute_ns / max(1, scores.token_count)
-        fresh = [
-            ScoredPair(float(logit), pair.token_count, pace * pair.token_count)
-            for logit, pair in zip(scores.logits, tokenized, strict=True)
-        ]
-        store.put(query, missing, fresh)
-    found = (store.get(query, text) for text in texts)
-    return [pair for pair in found if pair is not None]
+    async def _retrieve(self, path: RequestPath, question: Question) -> Sequence[Hit]:
+        asked = Overrides(
+            top_k=self._settings.rerank.depth, context_tokens=_CONTEXT_TOKENS, cache=False, min_score=-1.0
+        )
+        thresholds = resolve(self._settings, asked)
+        request = RetrieveRequest(question.query_id, KEY.tenant, KEY.collection, question.text, None, thresholds)
+        found = await path.pipeline.retrieve(request, StageClock(), Deadline.after(_PATIENCE_S))
+        report = found.ledger.rerank
+        self._late = self._late or (report is not None and report.late.passages > 0)
+        return found.hits
+
+    async def _score(self, query: str, texts: Sequence[str]) -> list[ScoredPair]:
+        missing = [text for text in dict.fromkeys(texts) if self._store.get(query, text) is None]
+        if missing:
+            tokenized = await self._reranker.tokenize(query, missing)
+            scores = await self._reranker.score_pairs(tokenized, None)
+            pace = scores.compute_ns / max(1, scores.token_count)
+            fresh = [
+                ScoredPair(float(logit), pair.token_count, pace * pair.token_count)
+                for logit, pair in zip(scores.logits, tokenized, strict=True)
+            ]
+            self._store.put(query, missing, fresh)
+        found = (self._store.get(query, text) for text in texts)
+        return [pair for pair in found if pair is not None]

@@ -47,7 +47,8 @@ class PairStore:
     def _take(self, line: str) -> None:
         try:
             row = json.loads(line)
-            self._pairs[row.pop("key")] = ScoredPair(**row)
+            key = row.pop("key")
+            self._pairs[key] = ScoredPair(**row)
         except (ValueError, TypeError, KeyError):
             return
 
