@@ -16,8 +16,6 @@ from rerank.calibrate import Weights
 from rerank.stopping import StopRule
 from rerank.types import Stop
 
-_FAR = 4.0  # times the tolerance: the rule will not hold after the piece that is under way
-
 
 @dataclass(frozen=True, slots=True)
 class Aim:
@@ -37,7 +35,6 @@ class Progress:
         self._base = base
         self._tokens = tokens
         self._aim = aim
-        self._begun = ~np.isnan(known)
         self._expected: float | None = None  # None until it is asked for again
 
     @property
@@ -51,11 +48,6 @@ class Progress:
         return bool(np.isnan(self.logits).any()) and self._gain() <= self._aim.rule.tolerance
 
     @property
-    def far(self) -> bool:
-        """Whether the piece under way will not settle it, so that the next one need not wait for it."""
-        return self._gain() > _FAR * self._aim.rule.tolerance
-
-    @property
     def stop(self) -> Stop:
         """Why it ended, once no piece comes next."""
         if not np.isnan(self.logits).any():
@@ -63,10 +55,10 @@ class Progress:
         return "settled" if self.settled else "deadline"
 
     def next_piece(self, size: int, affordable_tokens: float) -> list[int]:
-        """Returns the positions of the next pairs, at most `size`, and regards them as begun; empty to end."""
+        """Returns the positions of the next pairs, at most `size`; none to end."""
         if self.settled:
             return []
-        waiting = np.flatnonzero(~self._begun).tolist()
+        waiting = np.flatnonzero(np.isnan(self.logits)).tolist()
         if sum(self._tokens[place] for place in waiting if place < self._aim.top_k) > affordable_tokens:
             return []
         piece: list[int] = []
@@ -75,7 +67,6 @@ class Progress:
             if affordable_tokens < 0:
                 break
             piece.append(place)
-        self._begun[piece] = True
         return piece
 
     def note(self, piece: Sequence[int], logits: NDArray[np.float64]) -> None:

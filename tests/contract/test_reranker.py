@@ -59,6 +59,19 @@ async def test_score_never_depends_on_neighbours(scheduled: ScheduledCrossEncode
     assert len(set(alone)) == len(_PASSAGES)
 
 
+async def test_pairs_made_beforehand_score_the_same(scheduled: ScheduledCrossEncoder) -> None:
+    """Tokenized by itself and scored in pieces, a list has the same logits; what it costs is known afterwards."""
+    view: AsyncReranker = scheduled
+    whole = await view.score("pump seal", _PASSAGES, None)
+    pairs = await view.tokenize("pump seal", _PASSAGES)
+    assert sum(pair.token_count for pair in pairs) == whole.token_count
+    pieces = [await view.score_pairs(pairs[start : start + 2], None) for start in (0, 2)]
+    np.testing.assert_array_equal(np.concatenate([piece.logits for piece in pieces]), whole.logits)
+    load = view.load()
+    assert (load.workers, load.queued_pairs) == (2, 0)
+    assert load.ns_per_token > 0.0
+
+
 async def test_score_of_nothing_is_nothing(scheduled: ScheduledCrossEncoder) -> None:
     """No passages are no pairs."""
     scores = await scheduled.score("pump", [], None)

@@ -1,7 +1,6 @@
 """The stop rule on pools whose logits are known: what `rerank.anytime` decides, without a model and without waiting.
 
-`Progress` is the product's own; only its clock is replaced, by tokens. Pieces follow each other here, so a replay never
-begins a pair that the product would have begun early.
+`Progress` is the product's own; only its clock is replaced, by tokens.
 """
 
 from __future__ import annotations
