@@ -5,6 +5,7 @@ of 50. The cross-encoder scores them all once; its logits are kept between runs,
 with the product's own rule. The rule is learned from the train questions and judged on the test questions:
 
 - fixed depths of 5, 10, 20, 30 and 50 against anytime over a sweep of the tolerance;
+- a confidence gate, by the lead of the best candidate;
 - at budgets of 100, 250, 500 and 1,000 ms a question, anytime against the fixed depth that is best for the budget;
 - a simulated strong cross-encoder (the judgements with seeded noise), on more questions, since it costs no runs.
 
@@ -30,10 +31,12 @@ from bench._common.rerank.figures import (
     TOP_K,
     Budget,
     Curve,
+    Gated,
     Point,
     Speed,
     budgets,
     curve,
+    gates,
     overlap_at,
     simulated,
     tokens_saved,
@@ -61,6 +64,7 @@ class Report:
     real: Curve
     sets: Mapping[str, Curve]
     budgets: Mapping[str, Budget]
+    gates: Mapping[str, Gated]
     overlap_at_half: float
     simulated: Curve
     simulated_times_fewer_tokens: float
@@ -130,6 +134,7 @@ def _report(gathered: Gathered, settings: Settings, workers: int) -> Report:
         real=real,
         sets={name: curve([pool for pool in test if pool.set_name == name], aim, speed) for name in names},
         budgets=budgets(test, aim, speed),
+        gates=gates(test, aim, speed),
         overlap_at_half=overlap_at(real, 0.5),
         simulated=strong,
         simulated_times_fewer_tokens=times,
@@ -149,24 +154,38 @@ def _print(report: Report) -> None:
     say(f"before the cross-encoder: {before}; {report.ns_per_token / 1e6:.3f} ms a token, {report.workers} workers")
     _print_curve("Cross-encoder", report.real)
     _print_curve("Simulated strong cross-encoder", report.simulated)
-    columns = ["ms", "anytime", "pairs", "best depth", "its nDCG@10", "difference", "95 % from", "to", "not worse"]
+    _print_gates(report.gates)
+    _print_budgets(report.budgets)
+    say(f"overlap@10 at half of the tokens: {report.overlap_at_half:.3f} (target 0.9)")
+    times, at = report.simulated_times_fewer_tokens, report.simulated_tolerance
+    say(f"simulated: {times:.2f} times fewer tokens at 99 % of the full nDCG@10 (target 3; tolerance {at})")
+    say("the rule, for headrace.toml:")
+    for line in report.rule.lines:
+        say("[[rerank.anytime.lines]]")
+        for name, value in asdict(line).items():
+            shown = [round(one, 2) for one in value] if name == "margins" else round(value, 2)
+            say(f"{name} = {shown}")
+
+
+def _print_gates(found: Mapping[str, Gated]) -> None:
+    rows: list[list[Cell]] = [
+        [margin, one.skipped, one.token_share, one.difference.mean, one.difference.low, one.difference.high]
+        for margin, one in found.items()
+    ]
+    columns = ["lead", "skipped", "token share", "nDCG@10 change", "95 % from", "to"]
+    print_table("Confidence gate", columns, rows)
+
+
+def _print_budgets(found: Mapping[str, Budget]) -> None:
     rows: list[list[Cell]] = [
         [
             *(budget_ms, one.anytime.ndcg, one.anytime.pairs, one.best_depth, one.best_fixed.ndcg),
             *(one.difference.mean, one.difference.low, one.difference.high, "yes" if one.not_worse else "no"),
         ]
-        for budget_ms, one in report.budgets.items()
+        for budget_ms, one in found.items()
     ]
+    columns = ["ms", "anytime", "pairs", "best depth", "its nDCG@10", "difference", "95 % from", "to", "not worse"]
     print_table("Budgets of time a question", columns, rows)
-    say(f"overlap@10 at half of the tokens: {report.overlap_at_half:.3f} (target 0.9)")
-    times, at = report.simulated_times_fewer_tokens, report.simulated_tolerance
-    say(f"simulated: {times:.2f} times fewer tokens at 99 % of the full nDCG@10 (target 3; tolerance {at})")
-    for line in report.rule.lines:
-        values = {
-            name: [round(one, 2) for one in value] if name == "margins" else round(value, 2)
-            for name, value in asdict(line).items()
-        }
-        say("[[rerank.anytime.lines]]\n" + "\n".join(f"{name} = {value}" for name, value in values.items()))
 
 
 def _print_curve(title: str, found: Curve) -> None:

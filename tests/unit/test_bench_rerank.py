@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from bench._common.beir import Split
-from bench._common.rerank.figures import BUDGETS_MS, DEPTHS, Speed, budgets, curve, overlap_at, simulated, tokens_saved
+from bench._common.rerank.figures import (
+    BUDGETS_MS,
+    DEPTHS,
+    Speed,
+    budgets,
+    curve,
+    gates,
+    overlap_at,
+    simulated,
+    tokens_saved,
+)
 from bench._common.rerank.fitting import fit_rule
 from bench._common.rerank.pools import RerankPool
 from bench._common.rerank.replay import anytime, fixed, judged, overlap, unranked
@@ -129,3 +139,5 @@ def test_figures_cover_depths_tolerances_and_budgets() -> None:
     for budget, one in compared.items():
         assert one.anytime.ms <= float(budget)
         assert one.difference.low <= one.difference.mean <= one.difference.high
+    skipped = [one.skipped for one in gates(test, aim, SPEED).values()]
+    assert skipped == sorted(skipped)

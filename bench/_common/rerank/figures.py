@@ -12,11 +12,13 @@ from bench._common.rerank.pools import RerankPool
 from bench._common.rerank.replay import Replayed, anytime, fixed, judged, overlap, unranked
 from bench._common.statistics import Difference, paired_difference
 from rerank.progress import Aim
+from rerank.stopping import is_certain
 
 TOP_K = 10
 DEPTHS = (5, 10, 20, 30, 50)
 TOLERANCES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 1.0)
 BUDGETS_MS = (100.0, 250.0, 500.0, 1000.0)
+GATE_MARGINS = (0.4, 0.3, 0.2, 0.15, 0.1, 0.05)
 
 # Logits of a strong cross-encoder, made from the judgements: far apart in the mean, with noise that lets a few cross.
 _GOOD_LOGIT, _POOR_LOGIT, _NOISE = 4.0, -4.0, 1.5
@@ -45,6 +47,15 @@ class Curve:
     before: float  # nDCG of the order before
     fixed: dict[str, Point]  # by depth
     anytime: dict[str, Point]  # by tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """What a confidence gate leaves out, and what that costs."""
+
+    skipped: float  # share of the questions
+    token_share: float  # of the tokens without a gate
+    difference: Difference  # nDCG with the gate minus without
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +125,24 @@ def budgets(pools: Sequence[RerankPool], aim: Aim, speed: Speed) -> dict[str, Bu
             best_depth=best,
             best_fixed=_point(pools, arms[best], full, speed),
             difference=paired_difference(ndcgs[0], ndcgs[1]),
+        )
+    return found
+
+
+def gates(pools: Sequence[RerankPool], aim: Aim, speed: Speed) -> dict[str, Gated]:
+    """Sweeps the margin by which the best candidate must lead for no pair to be scored."""
+    open_runs = [anytime(pool, aim, speed.workers) for pool in pools]
+    open_ndcg = [judged(pool, run, NDCG_CUT) for pool, run in zip(pools, open_runs, strict=True)]
+    found: dict[str, Gated] = {}
+    for margin in GATE_MARGINS:
+        certain = [is_certain(pool.base, margin) for pool in pools]
+        runs = [unranked(pool) if gate else run for pool, gate, run in zip(pools, certain, open_runs, strict=True)]
+        found[str(margin)] = Gated(
+            skipped=float(np.mean(certain)),
+            token_share=sum(run.tokens for run in runs) / max(1, sum(run.tokens for run in open_runs)),
+            difference=paired_difference(
+                [judged(pool, run, NDCG_CUT) for pool, run in zip(pools, runs, strict=True)], open_ndcg
+            ),
         )
     return found
 
