@@ -67,6 +67,7 @@ class Report:
     gates: Mapping[str, Gated]
     overlap_at_half: float
     simulated: Curve
+    simulated_budgets: Mapping[str, Budget]
     simulated_times_fewer_tokens: float
     simulated_tolerance: str
 
@@ -122,7 +123,8 @@ def _report(gathered: Gathered, settings: Settings, workers: int) -> Report:
     aim = Aim(TOP_K, weights, fit_rule(train, TOP_K, tolerance))
     strong_train, strong_test = _split((*gathered.pools, *gathered.unscored))
     strong_train, strong_test = simulated(strong_train, SEED), simulated(strong_test, SEED + 1)
-    strong = curve(strong_test, Aim(TOP_K, weights, fit_rule(strong_train, TOP_K, tolerance)), speed)
+    strong_aim = Aim(TOP_K, weights, fit_rule(strong_train, TOP_K, tolerance))
+    strong = curve(strong_test, strong_aim, speed)
     real = curve(test, aim, speed)
     times, at = tokens_saved(strong, 0.99)
     names = dict.fromkeys(pool.set_name for pool in test)
@@ -137,6 +139,7 @@ def _report(gathered: Gathered, settings: Settings, workers: int) -> Report:
         gates=gates(test, aim, speed),
         overlap_at_half=overlap_at(real, 0.5),
         simulated=strong,
+        simulated_budgets=budgets(strong_test, strong_aim, speed),
         simulated_times_fewer_tokens=times,
         simulated_tolerance=at,
     )
@@ -155,7 +158,8 @@ def _print(report: Report) -> None:
     _print_curve("Cross-encoder", report.real)
     _print_curve("Simulated strong cross-encoder", report.simulated)
     _print_gates(report.gates)
-    _print_budgets(report.budgets)
+    _print_budgets("Budgets of time a question", report.budgets)
+    _print_budgets("Budgets of time a question, simulated", report.simulated_budgets)
     say(f"overlap@10 at half of the tokens: {report.overlap_at_half:.3f} (target 0.9)")
     times, at = report.simulated_times_fewer_tokens, report.simulated_tolerance
     say(f"simulated: {times:.2f} times fewer tokens at 99 % of the full nDCG@10 (target 3; tolerance {at})")
@@ -176,7 +180,7 @@ def _print_gates(found: Mapping[str, Gated]) -> None:
     print_table("Confidence gate", columns, rows)
 
 
-def _print_budgets(found: Mapping[str, Budget]) -> None:
+def _print_budgets(title: str, found: Mapping[str, Budget]) -> None:
     rows: list[list[Cell]] = [
         [
             *(budget_ms, one.anytime.ndcg, one.anytime.pairs, one.best_depth, one.best_fixed.ndcg),
@@ -185,7 +189,7 @@ def _print_budgets(found: Mapping[str, Budget]) -> None:
         for budget_ms, one in found.items()
     ]
     columns = ["ms", "anytime", "pairs", "best depth", "its nDCG@10", "difference", "95 % from", "to", "not worse"]
-    print_table("Budgets of time a question", columns, rows)
+    print_table(title, columns, rows)
 
 
 def _print_curve(title: str, found: Curve) -> None:

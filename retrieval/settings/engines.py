@@ -137,7 +137,7 @@ class LineSettings(Section):
 class AnytimeSettings(Section):
     """When the cross-encoder stops: what was learned about its logits, from which the stop rule predicts them."""
 
-    tolerance: float = live(0.05, ge=0.0, le=100.0)
+    tolerance: float = live(0.02, ge=0.0, le=100.0)
     """Share of the result's value (scores above its last, discounted by rank) that may be expected to be missed."""
 
     gate_margin: float = live(0.0, ge=0.0, le=10.0)
