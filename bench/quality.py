@@ -2,9 +2,9 @@
 
 Documents go through the indexer, chunking included, into an Index; every question goes through the pipeline, once for
 each mode. The chunks that come back stand for their documents, each by its best one. Modes are `dense`, `sparse`
-(BM25), `hybrid` (the configured convex combination), `rrf` (hybrid by reciprocal ranks) and `rerank` (hybrid, then the
-cross-encoder; its recall counts the reranked hits only). Vectors are kept between runs, so trying another setting takes
-seconds.
+(BM25), `hybrid` (the configured convex combination), `rrf` (hybrid by reciprocal ranks), `late` (hybrid, then late
+interaction) and `rerank` (all that is configured, the cross-encoder too). The recall of the last two counts the
+reranked hits only. Encodings are kept between runs, so trying another setting takes seconds.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from bench._common.tables import Cell, print_table, say
 from indexers.filters import Filter, MatchAny
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
+from retrieval.pipeline import Pipeline
 from retrieval.settings import Settings
 from retrieval.thresholds import Overrides, resolve
 from retrieval.types import Fusion, Mode, RetrieveRequest, Thresholds
@@ -39,6 +40,7 @@ MODES: Mapping[str, Overrides] = {
     "sparse": Overrides(mode=Mode.SPARSE, rerank=False),
     "hybrid": Overrides(mode=Mode.HYBRID, fusion=Fusion.CONVEX, rerank=False),
     "rrf": Overrides(mode=Mode.HYBRID, fusion=Fusion.RRF, rerank=False),
+    "late": Overrides(mode=Mode.HYBRID, fusion=Fusion.CONVEX, rerank=True),
     "rerank": Overrides(mode=Mode.HYBRID, fusion=Fusion.CONVEX, rerank=True),
 }
 _COMPARED = "hybrid"
@@ -74,10 +76,11 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     made = options.parser(__doc__)
     options.add_set_options(made, Split.ALL)
-    made.add_argument("--modes", default="dense,sparse,rrf,hybrid", help=f"of {', '.join(MODES)}")
+    made.add_argument("--modes", default="dense,sparse,rrf,hybrid,late", help=f"of {', '.join(MODES)}")
     made.add_argument("--filter-field", default="", metavar="NAME", help="filter each query to its own value of it")
     made.add_argument("--index", choices=("exact", "edge"), default="exact", help="what searches")
     made.add_argument("--dense-weight", type=float, metavar="W", help="weight of the dense branch in `hybrid`")
+    made.add_argument("--late-weight", type=float, metavar="W", help="weight of late interaction; hybrid has the rest")
     made.add_argument("--model", default="", metavar="DIR", help="the cross-encoder of the mode `rerank`")
     made.add_argument("--depth", type=int, metavar="N", help="pairs of a question that it scores")
     return made.parse_args()
@@ -87,6 +90,8 @@ def _flags(arguments: argparse.Namespace) -> Mapping[str, object]:
     flags: dict[str, object] = {"index.kind": arguments.index, "retrieval.max_top_k": _HITS}
     if arguments.dense_weight is not None:
         flags["retrieval.dense_weight"] = arguments.dense_weight
+    if arguments.late_weight is not None:
+        flags |= {"rerank.late.weight": arguments.late_weight, "rerank.first_stage_weight": 1 - arguments.late_weight}
     if arguments.model:
         flags["rerank.model"] = arguments.model
     if arguments.depth:
@@ -125,7 +130,8 @@ async def _judge_set(run: _Run, source: BeirSet, encoders: Encoders) -> Mapping[
 async def _judge_mode(run: _Run, source: BeirSet, path: RequestPath, mode: str) -> Sequence[QueryMetrics]:
     started = time.perf_counter()
     thresholds = _thresholds(run.settings, mode)
-    judged = [await _judge_question(path, question, thresholds, run.filter_field) for question in source.questions]
+    pipeline = path.pipeline if mode == "rerank" else path.without_cross_encoder
+    judged = [await _judge_question(pipeline, question, thresholds, run.filter_field) for question in source.questions]
     say(f"  {mode}: {len(judged):,} questions in {time.perf_counter() - started:.1f} s")
     return judged
 
@@ -137,7 +143,7 @@ def _thresholds(settings: Settings, mode: str) -> Thresholds:
 
 
 async def _judge_question(
-    path: RequestPath, question: Question, thresholds: Thresholds, filter_field: str
+    pipeline: Pipeline, question: Question, thresholds: Thresholds, filter_field: str
 ) -> QueryMetrics:
     request = RetrieveRequest(
         request_id=question.query_id,
@@ -147,7 +153,7 @@ async def _judge_question(
         filter=_own_value(question, filter_field) if filter_field else None,
         thresholds=thresholds,
     )
-    found = await path.pipeline.retrieve(request, StageClock(), Deadline.after(_PATIENCE_S))
+    found = await pipeline.retrieve(request, StageClock(), Deadline.after(_PATIENCE_S))
     return judge(best_documents([hit.passage.document_id for hit in found.hits]), question.relevant)
 
 

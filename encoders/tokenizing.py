@@ -82,6 +82,14 @@ class Tokenization:
         """One more than the highest token id."""
         return max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
+    def token_texts(self) -> list[str]:
+        """Returns what each token stands for, by id; empty for special tokens and ids without one."""
+        special = {place for place, token in self._tokenizer.get_added_tokens_decoder().items() if token.special}
+        known = set(self._tokenizer.get_vocab(with_added_tokens=True).values()) - special
+        texts = self._tokenizer.decode_batch([[place] for place in sorted(known)], skip_special_tokens=False)
+        found = dict(zip(sorted(known), texts, strict=True))
+        return [found.get(place, "") for place in range(self.vocabulary_size)]
+
     @property
     def pair_query_limit(self) -> int:
         """Tokens that the first part of a pair may fill: half of what the special tokens leave."""

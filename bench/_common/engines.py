@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench._common.cached_encoder import CachedEncoder
-from bench._common.vectors import VectorStore
+from bench._common.encodings import EncodingStore
 from encoders.dense import OnnxDenseEncoder
 from encoders.models import resolve
 from encoders.open import ScheduledDenseEncoder
@@ -38,7 +38,7 @@ async def open_encoders(settings: Settings, cache_folder: Path) -> AsyncIterator
     """Opens the encoder behind its scheduler and stops it afterwards."""
     with scheduler_of(settings) as scheduler:
         dense = await asyncio.to_thread(open_encoder, settings, scheduler)
-        cached = CachedEncoder(dense, VectorStore(cache_folder, dense.revision, dense.dim))
+        cached = CachedEncoder(dense, EncodingStore(cache_folder, dense.revision))
         yield Encoders(scheduler, dense, cached, chunker_of(settings.chunking, dense))
 
 

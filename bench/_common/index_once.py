@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from bench._common.encodings import DEFAULT_FOLDER
 from bench._common.engines import open_encoders
 from bench._common.loops import run
 from bench._common.passages import iterate_passages
 from bench._common.pipelines import KEY, open_request_path
-from bench._common.vectors import DEFAULT_FOLDER
 from indexers.ingest import Indexer
 from indexers.parsing.parsed import ParsedDocument
 from retrieval.settings import Settings

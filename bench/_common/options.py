@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bench._common.beir import Split
+from bench._common.encodings import DEFAULT_FOLDER
 from bench._common.results import Outputs
-from bench._common.vectors import DEFAULT_FOLDER
 from retrieval.settings import Settings
 from retrieval.settings.load import load_settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench._common.engines import Encoders
@@ -38,6 +38,7 @@ class RequestPath:
     """A pipeline with its catalog."""
 
     pipeline: Pipeline
+    without_cross_encoder: Pipeline
     catalog: Catalog
 
 
@@ -65,7 +66,10 @@ async def request_path_over(
         engines = Engines(
             catalog=catalog,
             encoder=encoder,
-            embeddings=QueryEmbeddings(MemoryCache("query", _NO_CACHE_BYTES), EmbeddingShape(encoder.dim)),
+            embeddings=QueryEmbeddings(
+                MemoryCache("query", _NO_CACHE_BYTES),
+                EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0),
+            ),
             token_codes=TokenCodes(
                 MemoryCache("codes", _NO_CACHE_BYTES), encoder.codec.code_bytes if encoder.codec else 0
             ),
@@ -77,7 +81,8 @@ async def request_path_over(
         loaded = Loaded(settings, {}, None)
         admission = settings.admission
         gate = Admission(admission.max_concurrent, admission.max_queued, admission.max_wait_ms)
-        yield RequestPath(Pipeline(engines, gate, LiveSettings(loaded, lambda: loaded)), catalog)
+        live = LiveSettings(loaded, lambda: loaded)
+        yield RequestPath(Pipeline(engines, gate, live), Pipeline(replace(engines, reranker=None), gate, live), catalog)
     finally:
         await catalog.close()
 

@@ -156,6 +156,40 @@ def bench_one(session: Session, model: Model, folder: Folder = None) -> None:
         show(bench_table(found), figures_table(found.figures))
 
 
+@commands.command("fit-tokens")
+@with_session(*SETTINGS)
+def fit_tokens(
+    session: Session,
+    model: Model,
+    passages: Annotated[
+        list[Path], typer.Option("--passages", metavar="FILE", help="Passages to fit to: JSON lines, or one a line.")
+    ],
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE", help="Where to write; otherwise into the model's folder.")
+    ] = None,
+    dim: Annotated[int, typer.Option("--dim", min=4, help="Dimensions of a token vector.")] = 240,
+    bits: Annotated[int, typer.Option("--bits", help="Bits of a dimension, 2 or 4.")] = 2,
+) -> None:
+    """Fit the token vectors of late interaction to unlabelled passages; the model's collections are indexed anew."""
+    from encoders.dense import OnnxDenseEncoder
+    from encoders.late.fit import LateShape, fit_projection
+    from encoders.late.tokens import LATE_FILE
+    from encoders.models import resolve
+    from encoders.sources import ModelSource
+    from retrieval.cli.passages import read_passages
+
+    target = to or _own_folder(session, model, None) / LATE_FILE
+    encoder = OnnxDenseEncoder.open(resolve(ModelSource(model, models_folder=_models_folder(session, None))))
+    texts = read_passages(passages)
+    note(f"encoding {len(texts):,} passages")
+    try:
+        fitted = fit_projection(encoder, texts, LateShape(dim, bits))
+    except ValueError as error:
+        raise WrongUse(str(error)) from None
+    fitted.save(target)
+    note(f"{target}: {fitted.codec.code_bytes} bytes a token")
+
+
 def _models_folder(session: Session, folder: Path | None) -> Path:
     return folder if folder is not None else session.load().settings.data.folder / "models"
 

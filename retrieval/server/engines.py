@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from encoders.cpu import usable_cpus
+from encoders.cpu import one_blas_thread, usable_cpus
 from encoders.measured import Measurements
 from encoders.open import ScheduledDenseEncoder, open_dense
 from encoders.scheduler import TokenScheduler
@@ -39,7 +39,8 @@ def scheduler_of(settings: Settings) -> Iterator[TokenScheduler]:
     workers = settings.encoders.workers or usable_cpus()
     scheduler = TokenScheduler(workers, settings.encoders.queue_items)
     try:
-        yield scheduler
+        with one_blas_thread():
+            yield scheduler
     finally:
         scheduler.stop(_STOP_S)
 

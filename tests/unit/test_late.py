@@ -109,3 +109,14 @@ def test_projection_damaged_file_is_refused(tmp_path: Path, content: bytes) -> N
     path.write_bytes(content)
     with pytest.raises(ModelUnsupported, match=r"late\.npz cannot be read"):
         TokenProjection.load(path, "m")
+
+
+def test_projection_gives_a_repeated_token_one_code() -> None:
+    """A token that occurs twice has one code, of the direction between its two states."""
+    states = np.zeros((3, 8), dtype=np.float32)
+    states[0, 0] = states[1, 1] = states[2, 0] = 1.0
+    codes = _projection().passage_codes(_item([2, 1, 1]), states)
+    alone = _projection().passage_codes(_item([1, 2]), _unit(2, 8))
+    assert codes.shape == alone.shape
+    between = _projection().codec.decode(codes)[0]
+    assert between[0] == pytest.approx(between[1])
