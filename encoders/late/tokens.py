@@ -91,4 +91,5 @@ class TokenProjection:
 
 def _unit(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
     lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-9))
-    return (vectors / lengths).astype(np.float32, copy=False)
+    unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32, copy=False)
+    return unit
