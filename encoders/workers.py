@@ -59,6 +59,8 @@ class Workers:
             try:
                 thread.start()
             except RuntimeError:
+                # Whoever held the post is about to end, if it has not.
+                self._threads.pop(post, None)
                 self._empty.add(post)
             else:
                 self._empty.discard(post)

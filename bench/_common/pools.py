@@ -44,6 +44,7 @@ class SearchableSet:
     """A set's chunks as arrays."""
 
     documents: tuple[str, ...]  # [chunks]
+    texts: tuple[str, ...]  # [chunks], as they were embedded
     vectors: NDArray[np.float32]  # [chunks, dim]
     postings: Postings
     statistics: Bm25Statistics
@@ -59,7 +60,7 @@ async def prepare_set(source: BeirSet, encoder: AsyncDenseEncoder, chunker: Chun
     vectors = await encode_all(encoder, texts, TextKind.PASSAGE)
     counts = [count_terms(text) for text in texts]
     statistics = collect_statistics(counts)
-    return SearchableSet(tuple(owners), vectors, build_postings(counts, statistics), statistics)
+    return SearchableSet(tuple(owners), tuple(texts), vectors, build_postings(counts, statistics), statistics)
 
 
 async def gather_pools(

@@ -46,25 +46,40 @@ def fit_projection(encoder: OnnxDenseEncoder, passages: Sequence[str], shape: La
         ModelUnsupported: the model gives no token states, or fewer dimensions than asked for.
         ValueError: there are no passages, or the shape has no codec.
     """
+    return fit_projections(encoder, passages, [shape])[0]
+
+
+def fit_projections(
+    encoder: OnnxDenseEncoder, passages: Sequence[str], shapes: Sequence[LateShape]
+) -> list[TokenProjection]:
+    """Does the same for several shapes, encoding the passages once.
+
+    Raises:
+        ModelUnsupported, ValueError: as `fit_projection`.
+    """
     if not passages:
         raise ValueError("a projection needs passages to be fitted to; give a file that holds some")
-    codec = LevelCodec(shape.dim, shape.bits)
+    codecs = [LevelCodec(shape.dim, shape.bits) for shape in shapes]
     items = encoder.tokenize(passages, TextKind.PASSAGE)
     weights = _token_weights(encoder, items)
     with one_blas_thread():
-        center, projection = _moments(encoder, items, weights, shape).directions(shape)
-    return TokenProjection(projection, center, weights, codec)
+        moments = _moments(encoder, items, weights, max(codec.dim for codec in codecs))
+        directions = [moments.directions(shape) for shape in shapes]
+    return [
+        TokenProjection(projection, center, weights, codec)
+        for (center, projection), codec in zip(directions, codecs, strict=True)
+    ]
 
 
 def _moments(
-    encoder: OnnxDenseEncoder, items: Sequence[TokenizedText], weights: NDArray[np.float32], shape: LateShape
+    encoder: OnnxDenseEncoder, items: Sequence[TokenizedText], weights: NDArray[np.float32], dim: int
 ) -> _Moments:
     moments = _Moments()
     for item in items:
         [(_, states)] = encoder.engine.vectors_and_states([item])
-        if states is None or states.shape[1] < shape.dim:
+        if states is None or states.shape[1] < dim:
             raise ModelUnsupported(
-                encoder.model_id, f"it gives no token states of {shape.dim} dimensions or more; ask for fewer"
+                encoder.model_id, f"it gives no token states of {dim} dimensions or more; ask for fewer"
             )
         moments.add(states[weights[item.ids] > 0])
     return moments
