@@ -18,6 +18,7 @@ from bench._common.late.states import codes_of, mean_tokens, passage_states, sta
 from bench._common.late.variants import DEFAULT, Arm, Variant, arms_of, full_precision, variants
 from bench._common.pools import Pool
 from encoders.dense import OnnxDenseEncoder
+from encoders.late.fit import LateShape, fit_projection
 from encoders.models import resolve
 from encoders.sources import ModelSource
 from encoders.types import TextKind
@@ -83,6 +84,15 @@ def test_variants_begin_with_full_precision_and_hold_the_default() -> None:
     assert len({variant.label for variant in chosen}) == len(set(chosen)) == len(chosen)
     assert variants(16) == [full_precision(16)]
     assert {variant.dim for variant in variants(128)} == {128, 96, 64, 32}
+
+
+def test_one_run_over_the_passages_fits_every_shape_as_its_own_run_does(
+    bundled: OnnxDenseEncoder, arms: list[Arm]
+) -> None:
+    """What is tried here is what a model would ship with."""
+    alone = fit_projection(bundled, PASSAGES, LateShape(64, 4))
+    np.testing.assert_allclose(arms[1].projection.projection, alone.projection, atol=1e-6)
+    assert np.array_equal(arms[1].projection.token_weights, alone.token_weights)
 
 
 def test_codes_are_those_that_the_product_writes(bundled: OnnxDenseEncoder, arms: list[Arm]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from bench._common.late.sets import Asked, LateSet
 from bench._common.late.states import TokenCodes, codes_of
 from bench._common.late.variants import Arm, Variant
 from bench._common.statistics import Difference, mean_difference
+from encoders.cpu import one_blas_thread, usable_cpus
 from encoders.late.tokens import TokenProjection
 from rerank.calibrate import Mixture
 
@@ -56,11 +58,15 @@ def judge_set(source: LateSet, arms: Sequence[Arm], weighed: Arm, mixture: Mixtu
     """Judges every arm, and every weighing of the question's tokens with the codes of the arm `weighed`."""
     codes = codes_of(source.passages, weighed)
     hybrid = [pool_ndcg(one.candidates.pool, one.candidates.first_stage[np.newaxis])[0] for one in source.questions]
+
+    def judge(arm: Arm) -> Quality:
+        return _quality(source, arm, codes_of(source.passages, arm), arm.projection, mixture)
+
+    with one_blas_thread(), ThreadPoolExecutor(usable_cpus()) as threads:
+        variants = dict(zip([arm.variant for arm in arms], threads.map(judge, arms), strict=True))
     return SetQuality(
         hybrid=np.array(hybrid),
-        variants={
-            arm.variant: _quality(source, arm, codes_of(source.passages, arm), arm.projection, mixture) for arm in arms
-        },
+        variants=variants,
         weighings={
             name: _quality(source, weighed, codes, _reweighed(weighed.projection, weigh), mixture)
             for name, weigh in WEIGHINGS.items()

@@ -69,14 +69,15 @@ class Report:
 def print_report(report: Report) -> None:
     """Prints the tables."""
     passages = report.passages
-    title = f"Bytes a passage, over {passages.chunks:,} passages cut from {passages.documents:,} documents; * default"
-    columns = ["variant", "bytes a token", "tokens", "one copy", "record and generation"]
+    title = f"Bytes, mean of {passages.chunks:,} passages of {passages.documents:,} documents; * default"
+    columns = ["variant", "a token", "tokens", "one copy", "both copies"]
     print_table(title, columns, [_bytes_row(point) for point in report.points])
-    title = f"nDCG@10, {sum(report.questions.values()):,} questions of {len(report.questions)} sets"
-    columns = ["variant", "late", "combined", "- full", "95 % from", "to"]
+    questions = f"{sum(report.questions.values()):,} questions of {len(report.questions)} sets"
+    title = f"nDCG@10, {questions}; - full with its 95 % interval"
+    columns = ["variant", "late", "combined", "- full", "from", "to"]
     rows: list[list[Cell]] = [[_name(point), *_quality(point.quality)] for point in report.points]
     print_table(title, columns, [*rows, ["hybrid alone", None, report.hybrid, None, None, None]], digits=4)
-    columns = ["weights of query tokens", "late", "combined", "- IDF", "95 % from", "to"]
+    columns = ["weights of query tokens", "late", "combined", "- IDF", "from", "to"]
     print_table("Default coding", columns, [[one.name, *_quality(one.quality)] for one in report.weighings], digits=4)
     if report.scoring is not None:
         _print_scoring(report.scoring)
@@ -106,16 +107,16 @@ def _print_scoring(scoring: Scoring) -> None:
 
 def plot_report(path: Path, report: Report) -> None:
     """Draws nDCG@10 against the bytes of a passage, one line a coding."""
-    plain = [one for one in report.points if one.variant.pooled and not one.variant.least_weight]
-    fitted = [one for one in plain if one.variant.projection == "fitted"]
-    codings = dict.fromkeys(one.variant.coding for one in fitted)
-    lines = [_line(coding, [one for one in fitted if one.variant.coding == coding]) for coding in codings]
-    pruned = [one for one in report.points if one.variant.least_weight]
-    others = [one for one in report.points if not one.variant.pooled]
-    lines += [_line("rarer tokens only", pruned), _line("all tokens", others)]
+    points = report.points
+    plain = [one for one in points if one.variant == Variant(one.variant.dim, one.variant.bits)]
+    codings = dict.fromkeys(one.variant.coding for one in plain)
+    lines = [_line(coding, [one for one in plain if one.variant.coding == coding]) for coding in codings]
     lines += [
-        _level("full precision", report.points[0].quality.combined, fitted),
-        _level("hybrid", report.hybrid, fitted),
+        _line("rarer tokens only", [one for one in points if one.variant.least_weight]),
+        _line("all tokens", [one for one in points if not one.variant.pooled]),
+        _line("shipped", [one for one in points if one.variant.projection == "shipped"]),
+        _level("full precision", points[0].quality.combined, points),
+        _level("hybrid", report.hybrid, points),
     ]
     plot_lines(path, Titles("Late interaction", "bytes a passage", "nDCG@10"), lines, log_x=True)
 

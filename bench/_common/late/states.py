@@ -1,7 +1,7 @@
 """Token states of passages, computed once, from which the codes of every variant are made.
 
-States are held in 16 bits; their rounding is a hundredth of what the coarsest float coding loses. Codes are made many
-passages at a time, by the arithmetic of `encoders.late.tokens`; a test holds the two together.
+States are held in 16 bits, which rounds them far less than 8-bit numbers do. Codes are made many passages at a time, by
+the arithmetic of `encoders.late.tokens`; a test holds the two together.
 """
 
 from __future__ import annotations

@@ -16,13 +16,13 @@ _FITTED_BITS = 4  # any that the product has: the directions do not depend on th
 _CURVE = (
     (384, (32, 8, 4, 2)),
     (240, (4, 2)),
-    (192, (4, 2)),
+    (192, (2,)),
     (128, (8, 4, 2)),
     (96, (4,)),
-    (64, (8, 4)),
-    (32, (8, 4)),
+    (64, (4,)),
+    (32, (4,)),
 )
-_PRUNED_BELOW = (0.3, 0.4, 0.5)
+_PRUNED_BELOW = (0.4, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
