@@ -2,9 +2,10 @@
 
 Documents go through the indexer, chunking included, into an Index; every question goes through the pipeline, once for
 each mode. The chunks that come back stand for their documents, each by its best one. Modes are `dense`, `sparse`
-(BM25), `hybrid` (the configured convex combination), `rrf` (hybrid by reciprocal ranks), `late` (hybrid, then late
-interaction) and `rerank` (all that is configured, the cross-encoder too). The recall of the last two counts the
-reranked hits only. Encodings are kept between runs, so trying another setting takes seconds.
+(BM25), `hybrid` (the convex combination, by the weight that is best for it alone), `rrf` (hybrid by reciprocal ranks),
+`late` (fusion as configured, then late interaction) and `rerank` (all that is configured, the cross-encoder too). The
+recall of the last two counts the reranked hits only. Encodings are kept between runs, so trying another setting takes
+seconds.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ from retrieval.settings import Settings
 from retrieval.thresholds import Overrides, resolve
 from retrieval.types import Fusion, Mode, RetrieveRequest, Thresholds
 
+_WEIGHT_ALONE = 0.55  # of the dense branch, when nothing comes after fusion (bench.tune)
 MODES: Mapping[str, Overrides] = {
     "dense": Overrides(mode=Mode.DENSE, rerank=False),
     "sparse": Overrides(mode=Mode.SPARSE, rerank=False),
-    "hybrid": Overrides(mode=Mode.HYBRID, fusion=Fusion.CONVEX, rerank=False),
+    "hybrid": Overrides(mode=Mode.HYBRID, fusion=Fusion.CONVEX, rerank=False, dense_weight=_WEIGHT_ALONE),
     "rrf": Overrides(mode=Mode.HYBRID, fusion=Fusion.RRF, rerank=False),
     "late": Overrides(mode=Mode.HYBRID, fusion=Fusion.CONVEX, rerank=True),
     "rerank": Overrides(mode=Mode.HYBRID, fusion=Fusion.CONVEX, rerank=True),
@@ -79,7 +81,9 @@ def _arguments() -> argparse.Namespace:
     made.add_argument("--modes", default="dense,sparse,rrf,hybrid,late", help=f"of {', '.join(MODES)}")
     made.add_argument("--filter-field", default="", metavar="NAME", help="filter each query to its own value of it")
     made.add_argument("--index", choices=("exact", "edge"), default="exact", help="what searches")
-    made.add_argument("--dense-weight", type=float, metavar="W", help="weight of the dense branch in `hybrid`")
+    made.add_argument(
+        "--dense-weight", type=float, metavar="W", help="weight of the dense branch in `late` and `rerank`"
+    )
     made.add_argument("--late-weight", type=float, metavar="W", help="weight of late interaction; hybrid has the rest")
     made.add_argument("--model", default="", metavar="DIR", help="the cross-encoder of the mode `rerank`")
     made.add_argument("--depth", type=int, metavar="N", help="pairs of a question that it scores")

@@ -105,7 +105,7 @@ class LateSettings(Section):
     enabled: bool = live(True)
     """Whether reranking begins with it; a model without token vectors, and `mode = "sparse"`, go without."""
 
-    weight: float = live(0.6, ge=0.0, le=10.0)
+    weight: float = live(0.4, ge=0.0, le=10.0)
     """Weight of its score in the final one, which is the weighted mean of the scores that took part."""
 
     cache_bytes: int = Field(default=64 * 1024 * 1024, ge=0, le=16 * 1024**3)
@@ -184,7 +184,7 @@ class RerankSettings(Section):
     deadline_share: float = live(0.5, ge=0.05, le=0.95)
     """The share of the remaining time that reranking may use; later, the previous order is kept for all."""
 
-    first_stage_weight: float = live(0.4, ge=0.0, le=10.0)
+    first_stage_weight: float = live(0.6, ge=0.0, le=10.0)
     """Weight of the fused score in the final one, which is the weighted mean of the scores that took part."""
 
     cross_encoder_weight: float = live(1.0, gt=0.0, le=10.0)

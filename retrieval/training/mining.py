@@ -26,7 +26,7 @@ from retrieval.training.late import TokenWeights, max_similarity, token_weights
 class Depths:
     """How the first stage searches."""
 
-    dense_weight: float = 0.55
+    dense_weight: float = 0.65
     branch: int = 100  # candidates of each branch
     pool: int = 20  # of the fused list
     base: BaseWeights = field(default_factory=BaseWeights)

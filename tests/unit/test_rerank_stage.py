@@ -37,7 +37,8 @@ from tests.fakes.rerankers import TOKENS, ScriptedReranker
 CODEC = LevelCodec(32, 4)
 SCOPE = Scope("acme", "docs", Epoch(1, 1), "hash", "r1")
 TEXTS = ("soup of the day", "pump seal", "valve torque table", "cats and dogs")
-SETTINGS = Settings.model_validate({"rerank": {"model": "m"}})
+WEIGHTS = {"model": "m", "first_stage_weight": 0.4, "late": {"weight": 0.6}}
+SETTINGS = Settings.model_validate({"rerank": WEIGHTS})
 
 
 @dataclass
