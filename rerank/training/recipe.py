@@ -23,6 +23,7 @@ class Recipe:
     lists_per_step: int = 8
     learning_rate: float = 8e-5
     warmup_share: float = 0.1
-    cross_weight: float = 0.25  # of the cross-encoder's probability in the score that is learnt
+    base_trust: float = 0.5  # share of the fitted scale; at 1 the first stage leaves next to nothing to learn from
+    cross_weight: float = 0.5  # of the cross-encoder's probability in the score that is learnt
     checkpoint_steps: int = 50
     seed: int = 20_261_130

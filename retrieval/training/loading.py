@@ -37,6 +37,7 @@ def load_plan(file: PlanFile, chunker: Chunker, collections: Collections) -> Pla
             epochs=file.epochs,
             lists_per_step=file.lists_per_step,
             learning_rate=file.learning_rate,
+            base_trust=file.base_trust,
         ),
         teacher=file.teacher,
         mining=Mining(list_size=file.list_size),

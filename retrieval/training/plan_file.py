@@ -89,6 +89,9 @@ class PlanFile(_Part):
     learning_rate: float = Field(default=8e-5, gt=0, le=0.1)
     """The highest one, after warming up."""
 
+    base_trust: float = Field(default=0.5, gt=0, le=1)
+    """How far training trusts the other stages' score; at 1 only what they get wrong is learnt from."""
+
     lists_per_step: int = Field(default=8, ge=1, le=1024)
     """Queries of a step."""
 

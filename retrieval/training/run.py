@@ -92,7 +92,8 @@ class TrainingRun:
         if unlabelled:
             model = trainer.distil(model, self._taught(unlabelled), recipe, self._work / "distilled")
         lists = [*labelled, *unlabelled]
-        trainer.fit_residual(model, lists, fit_scale(labelled or lists), recipe, self._work / "residual")
+        scale = recipe.base_trust * fit_scale(labelled or lists)
+        trainer.fit_residual(model, lists, scale, recipe, self._work / "residual")
         exported = exporting.export(self._work / "residual" / "model", self._work / "exported")
         return f"Pearson {exported.pearson:.4f} and Kendall {exported.rank_agreement:.3f} with full precision"
 
