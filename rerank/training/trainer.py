@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from datasets import Dataset
 from sentence_transformers.cross_encoder import CrossEncoder, CrossEncoderTrainer, CrossEncoderTrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
+from transformers.trainer_utils import get_last_checkpoint, set_seed
 from transformers.utils import logging as library_logging
 
 from rerank.training.lists import TrainingList
@@ -24,7 +24,8 @@ from rerank.training.teaching import TaughtPair
 
 
 def start_model(recipe: Recipe) -> CrossEncoder:
-    """Opens the first layers of a bi-encoder with a new head of one logit."""
+    """Opens the first layers of a bi-encoder with a new head of one logit, the same one in every run."""
+    set_seed(recipe.seed)
     return _open(recipe.start, recipe, {"num_hidden_layers": recipe.depth})
 
 

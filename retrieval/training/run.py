@@ -16,7 +16,7 @@ from encoders.sources import ModelSource
 from indexers.chunking import Chunker
 from rerank.cross_encoder import OnnxCrossEncoder
 from rerank.training.calibration import fit_scale
-from rerank.training.errors import RunDiffers
+from rerank.training.errors import RunDiffers, TrainingDataInvalid
 from rerank.training.examples import Example, ExampleSet
 from rerank.training.gate import Gate, ScoredPool, SetFigures, choose_weight, judge
 from rerank.training.lists import Mining, TrainingList, draw_lists
@@ -74,6 +74,7 @@ class TrainingRun:
 
         Raises:
             ExtraMissing: the extra `train` is not installed.
+            TrainingDataInvalid: there is nothing to learn from.
             ModelError: the trained model cannot be exported, or its int8 file disagrees with it.
         """
         require_torch()
@@ -92,6 +93,8 @@ class TrainingRun:
         if unlabelled:
             model = trainer.distil(model, self._taught(unlabelled), recipe, self._work / "distilled")
         lists = [*labelled, *unlabelled]
+        if not lists:
+            raise TrainingDataInvalid(self._work, "no query is left to learn from: none trains, or all are held out")
         scale = recipe.base_trust * fit_scale(labelled or lists)
         trainer.fit_residual(model, lists, scale, recipe, self._work / "residual")
         exported = exporting.export(self._work / "residual" / "model", self._work / "exported")

@@ -26,10 +26,10 @@ def tiny_start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = tiny_tokenizer()
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    shape = {"num_hidden_layers": 4, "hidden_size": 128, "num_attention_heads": 4, "intermediate_size": 256}
+    shape = {"num_hidden_layers": 4, "hidden_size": 192, "num_attention_heads": 4, "intermediate_size": 384}
     # Wide weights: logits of small ones are all but equal, and int8 could not tell them apart.
     config = BertConfig(
-        vocab_size=tokenizer.get_vocab_size(), max_position_embeddings=_LIMIT, initializer_range=0.1, **shape
+        vocab_size=tokenizer.get_vocab_size(), max_position_embeddings=_LIMIT, initializer_range=0.08, **shape
     )
     BertModel(config).save_pretrained(folder)
     specials = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
