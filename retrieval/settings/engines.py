@@ -140,19 +140,22 @@ class AnytimeSettings(Section):
     tolerance: float = live(0.02, ge=0.0, le=100.0)
     """Share of the result's value (scores above its last, discounted by rank) that may be expected to be missed."""
 
-    gate_margin: float = live(0.0, ge=0.0, le=10.0)
+    gate_margin: float = live(0.2, ge=0.0, le=10.0)
     """Lead of the best passage over the next, in score, from which on no pair is scored at all; 0 always scores."""
 
     lines: tuple[LineSettings, ...] = live(
         (
             LineSettings(
-                intercept=-3.81, slope=1.06, carry=0.56, margins=(-0.39, -0.16, -0.04, 0.08, 0.36, 0.60, 1.13, 1.76)
+                intercept=-3.79, slope=1.65, carry=0.46, margins=(-0.41, -0.18, -0.06, 0.08, 0.34, 0.60, 1.45, 2.30)
             ),
             LineSettings(
-                intercept=-3.91, slope=1.89, carry=0.35, margins=(-0.40, -0.18, -0.05, 0.08, 0.32, 0.53, 1.32, 2.70)
+                intercept=-4.12, slope=2.98, carry=0.27, margins=(-0.45, -0.17, -0.03, 0.11, 0.31, 0.51, 1.30, 2.33)
             ),
             LineSettings(
-                intercept=-3.89, slope=1.47, carry=0.31, margins=(-0.94, -0.42, -0.16, 0.14, 0.80, 1.61, 3.75, 5.79)
+                intercept=-4.38, slope=3.53, carry=0.44, margins=(-0.58, -0.27, -0.08, 0.12, 0.48, 0.88, 2.09, 3.98)
+            ),
+            LineSettings(
+                intercept=-1.47, slope=2.89, carry=1.19, margins=(-2.39, -0.58, 0.33, 0.70, 1.07, 1.49, 2.94, 4.38)
             ),
         ),
         min_length=1,
