@@ -6,7 +6,7 @@ PROTO := $(wildcard proto/headrace/v1/*.proto)
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 TRAIN_STAMP := $(VENV)/.installed-train
-# The index serves a CPU build under this version; a bare `torch` brings gigabytes for GPUs. Empty takes any.
+# What the tests that need torch are known to pass with. Without a GPU, put an index that has CPU builds first.
 TORCH ?= torch==2.13.0
 
 .PHONY: help setup setup-dev setup-train demo serve test test-train lint proto proto-check docs docs-check bench clean
@@ -24,11 +24,11 @@ $(STAMP): pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(DEV_STAMP): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(STAMP)
 
 $(TRAIN_STAMP): $(DEV_STAMP)
-	$(BIN)/python -m pip install --quiet $(TORCH) --editable '.[dev,bench,export,train]'
+	$(BIN)/python -m pip install --quiet $(TORCH) --editable '.[dev,export,train]'
 	@touch $@ $(DEV_STAMP) $(STAMP)
 
 setup: $(STAMP) ## install the service into .venv
