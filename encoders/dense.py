@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from encoders.errors import ModelUnsupported, NonFiniteOutput
 from encoders.inputs import feed, feed_batch, inputs_of
 from encoders.kinds import ModelKind, require_kind
+from encoders.late.tokens import TokenProjection
 from encoders.models import ModelFiles, Pooling
 from encoders.onnx import OnnxSession, Tensor
 from encoders.pieces import EXACT, PiecePolicy, cut
@@ -101,6 +102,7 @@ class OnnxDenseEncoder:
 
     def __init__(self, engine: VectorEngine, tokenization: Tokenization, files: ModelFiles) -> None:
         self.engine = engine
+        self.projection = _projection(engine, tokenization, files)
         self.tokenization = tokenization
         self.prompts = files.prompts
         self.model_id = files.model_id
@@ -138,6 +140,12 @@ class OnnxDenseEncoder:
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
         return np.stack(self.engine.run(self.tokenize(texts, kind)))
+
+
+def _projection(engine: VectorEngine, tokenization: Tokenization, files: ModelFiles) -> TokenProjection | None:
+    if files.late is None:
+        return None
+    return TokenProjection.load(files.late, files.model_id, engine.dim, tokenization.vocabulary_size)
 
 
 def _vector_output(session: OnnxSession, files: ModelFiles) -> Tensor:

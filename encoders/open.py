@@ -12,7 +12,6 @@ from encoders.calibration import Calibration
 from encoders.curve import sample_of
 from encoders.dense import DenseEngine, OnnxDenseEncoder
 from encoders.late.engines import PassageEngine, QueryEngine
-from encoders.late.tokens import TokenProjection
 from encoders.measured import Measurements
 from encoders.scheduler import TokenScheduler
 from encoders.selfcheck import TextCheck
@@ -29,9 +28,8 @@ _INLINE = 1_000
 class ScheduledDenseEncoder:
     """The `AsyncDenseEncoder` of a model: tokenizes, then waits for the scheduler."""
 
-    def __init__(
-        self, encoder: OnnxDenseEncoder, scheduler: TokenScheduler, projection: TokenProjection | None = None
-    ) -> None:
+    def __init__(self, encoder: OnnxDenseEncoder, scheduler: TokenScheduler) -> None:
+        projection = encoder.projection
         self._encoder = encoder
         self._scheduler = scheduler
         self._queries = QueryEngine(encoder.engine, projection)
@@ -126,8 +124,7 @@ def open_dense(
     memory = memory or Measurements()
     chosen = open_checked(source, TextCheck(), memory)
     encoder, files = chosen.encoder, chosen.files
-    projection = None if files.late is None else TokenProjection.load(files.late, files.model_id)
-    opened = ScheduledDenseEncoder(encoder, scheduler, projection)
+    opened = ScheduledDenseEncoder(encoder, scheduler)
     opened.choice = chosen.choice
     if isinstance(encoder.engine, DenseEngine):
         sample = sample_of(encoder.tokenization, paired=False)

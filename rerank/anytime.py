@@ -65,7 +65,8 @@ class AnytimeReranker:
         """Scores as many candidates as it takes. `deadline_ns` is on the clock of `time.monotonic_ns`.
 
         Raises:
-            RerankIncomplete: a pair failed, was refused or came too late; no score of the pool is to be used.
+            RerankIncomplete: a pair failed, was refused, or came too late for a result to be made of scored pairs alone;
+                no score of the pool is to be used.
         """
         asker = Asker(pool.tenant, self._reranker.revision, pool.query)
         cache = self._cache if pool.cached else None
@@ -105,7 +106,12 @@ class _Run:
     async def to_its_end(self) -> None:
         """Scores until no piece comes next."""
         while places := self._progress.next_piece(self._load.workers, self._affordable_tokens()):
-            scores = await self._score([self._pairs[place] for place in places])
+            try:
+                scores = await self._score([self._pairs[place] for place in places])
+            except RerankIncomplete as error:
+                if error.reason == "deadline" and self._progress.covered:
+                    return  # the last piece came too late, but the result can be made without it
+                raise
             self._landed.append(scores)
             self._progress.note(places, scores.logits)
 

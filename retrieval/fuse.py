@@ -84,7 +84,9 @@ def _scores(candidates: Candidates, thresholds: Thresholds, sparse_bound: float)
     if thresholds.mode is Mode.SPARSE:
         return normalise_sparse(candidates.sparse_scores, sparse_bound)
     if thresholds.fusion is Fusion.RRF:
-        return reciprocal_ranks([candidates.dense_ranks, candidates.sparse_ranks], thresholds.rrf_k)
+        ranks = [candidates.dense_ranks, candidates.sparse_ranks]
+        # First in every branch is 1, the scale of the scores that late interaction and a cross-encoder add.
+        return reciprocal_ranks(ranks, thresholds.rrf_k) * ((thresholds.rrf_k + 1.0) / len(ranks))
     return convex(candidates.dense_scores, candidates.sparse_scores, thresholds.dense_weight, sparse_bound)
 
 

@@ -37,11 +37,11 @@ class TokenProjection:
     codec: LevelCodec
 
     @classmethod
-    def load(cls, path: Path, model: str) -> TokenProjection:
-        """Reads what `save` wrote.
+    def load(cls, path: Path, model: str, state_dim: int, vocabulary_size: int) -> TokenProjection:
+        """Reads what `save` wrote, for a model with states of so many numbers and so many tokens.
 
         Raises:
-            ModelUnsupported: the file is damaged.
+            ModelUnsupported: the file is damaged, or belongs to another model.
         """
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
@@ -50,6 +50,10 @@ class TokenProjection:
                 codec = LevelCodec(projection.shape[1], int(stored["bits"]))
         except (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile, zlib.error) as cause:
             raise ModelUnsupported(model, f"{path.name} cannot be read; restore the file or remove it") from cause
+        finite = all(np.isfinite(array).all() for array in (projection, center, weights))
+        fits = (len(projection), center.shape, weights.shape) == (state_dim, (state_dim,), (vocabulary_size,))
+        if not (finite and fits):
+            raise ModelUnsupported(model, f"{path.name} belongs to another model; fit it again or remove it")
         return cls(projection, center, weights, codec)
 
     def save(self, path: Path) -> None:

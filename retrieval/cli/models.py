@@ -6,6 +6,7 @@ needs a server, and a running one keeps the model that it has opened.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +26,11 @@ from retrieval.cli.output import note, print_json, show
 from retrieval.cli.session import SETTINGS, Session, with_session
 
 if TYPE_CHECKING:
+    from encoders.late.fit import LateShape
+    from encoders.models import ModelFiles
     from encoders.catalog.record import ModelRecord
+
+_FEW_PASSAGES = 500
 
 commands = typer.Typer(help="List, fetch, export, quantize, check and measure models.", no_args_is_help=True)
 
@@ -170,24 +175,45 @@ def fit_tokens(
     dim: Annotated[int, typer.Option("--dim", min=4, help="Dimensions of a token vector.")] = 240,
     bits: Annotated[int, typer.Option("--bits", help="Bits of a dimension, 2 or 4.")] = 2,
 ) -> None:
-    """Fit the token vectors of late interaction to unlabelled passages; the model's collections are indexed anew."""
-    from encoders.dense import OnnxDenseEncoder
-    from encoders.late.fit import LateShape, fit_projection
+    """Fit the token vectors of late interaction to unlabelled passages. It changes the model's revision."""
+    from encoders.catalog.recording import check_recorded
+    from encoders.late.fit import LateShape
     from encoders.late.tokens import LATE_FILE
     from encoders.models import resolve
-    from encoders.sources import ModelSource
+    from encoders.sources import BUNDLED_PREFIX, ModelSource
+    from rerank.cross_encoder import OnnxCrossEncoder
     from retrieval.cli.passages import read_passages
 
+    if to is None and model.startswith(BUNDLED_PREFIX):
+        raise WrongUse("a bundled model is part of the package; say with --to where to write")
     target = to or _own_folder(session, model, None) / LATE_FILE
-    encoder = OnnxDenseEncoder.open(resolve(ModelSource(model, models_folder=_models_folder(session, None))))
+    files = resolve(ModelSource(model, models_folder=_models_folder(session, None)))
     texts = read_passages(passages)
-    note(f"encoding {len(texts):,} passages")
+    code_bytes = _fit(files, texts, LateShape(dim, bits), target)
+    if to is None:
+        check_recorded(target.parent, model, OnnxCrossEncoder.open, trusting=True)
+    if session.json:
+        print_json({"model": model, "file": str(target), "code_bytes": code_bytes, "passages": len(texts)})
+    note(f"{target}: {code_bytes} bytes a token; the model has a new revision, so index into new collections")
+
+
+def _fit(files: ModelFiles, texts: list[str], shape: LateShape, target: Path) -> int:
+    """Writes the projection and returns the bytes of a token's code."""
+    from encoders.dense import OnnxDenseEncoder
+    from encoders.late.fit import fit_projection
+
+    if not target.parent.is_dir():
+        raise WrongUse(f"there is no folder {target.parent}; make it first")
+    if len(texts) < _FEW_PASSAGES:
+        note(f"{len(texts):,} passages are few; some thousand fit better")
     try:
-        fitted = fit_projection(encoder, texts, LateShape(dim, bits))
+        fitted = fit_projection(OnnxDenseEncoder.open(replace(files, late=None)), texts, shape)
+        fitted.save(target)
     except ValueError as error:
         raise WrongUse(str(error)) from None
-    fitted.save(target)
-    note(f"{target}: {fitted.codec.code_bytes} bytes a token")
+    except OSError as error:
+        raise WorkFailed(f"{target} cannot be written ({error.strerror}); choose another place") from None
+    return fitted.codec.code_bytes
 
 
 def _models_folder(session: Session, folder: Path | None) -> Path:

@@ -135,6 +135,10 @@ def _anchor_folder(tree: dict[str, Any], origins: Mapping[str, str], file: Path 
 def _faults(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str]:
     for fault in error.errors(include_url=False, include_input=False):
         path = ".".join(str(part) for part in fault["loc"]) or "settings"
-        message = "there is no such setting" if fault["type"] == "extra_forbidden" else fault["msg"]
+        message = (
+            "there is no such setting"
+            if fault["type"] == "extra_forbidden"
+            else fault["msg"].removeprefix("Value error, ")
+        )
         origin = origins.get(path)
         yield f"{path}: {message}" + (f" (from {origin})" if origin else "")

@@ -27,6 +27,8 @@ class ManualClock:
 class ScriptedReranker:
     """Gives each passage the logit of `logit_of`; passages in `bad`, or every call with a `failure`, fail.
 
+    Passages in `late` come too late.
+
     A piece takes `true_ns_per_token` of the clock for each token and worker, and comes too late like a scheduler's.
     """
 
@@ -41,6 +43,7 @@ class ScriptedReranker:
         true_ns_per_token: float = 0.0,
         failure: RerankIncomplete | None = None,
         bad: frozenset[str] = frozenset(),
+        late: frozenset[str] = frozenset(),
     ) -> None:
         self.clock = ManualClock()
         self.pieces: list[list[str]] = []
@@ -49,6 +52,7 @@ class ScriptedReranker:
         self._true_ns_per_token = true_ns_per_token
         self._failure = failure
         self._bad = bad
+        self._late = late
         self._texts: list[str] = []
 
     @property
@@ -75,6 +79,8 @@ class ScriptedReranker:
         await asyncio.sleep(0)
         self.clock.now_ns += int(self._true_ns_per_token * TOKENS * len(pairs) / self._load.workers)
         if deadline_ns is not None and self._true_ns_per_token and self.clock.now_ns > deadline_ns:
+            raise RerankIncomplete("deadline", 0, len(pairs))
+        if self._late.intersection(texts):
             raise RerankIncomplete("deadline", 0, len(pairs))
         if self._bad.intersection(texts):
             raise RerankIncomplete("unavailable", len(pairs) - 1, len(pairs), TOKENS * (len(pairs) - 1))

@@ -75,6 +75,16 @@ async def test_refine_scores_all_when_nothing_can_be_excluded() -> None:
     assert (found.stop, found.pair_count) == ("all", 20)
 
 
+async def test_refine_keeps_what_is_scored_when_only_the_rest_comes_too_late() -> None:
+    """A piece beyond the result that misses the deadline is lost; the result is made of what was scored before it."""
+    late = frozenset(map(str, range(12, 20)))
+    reranker = ScriptedReranker(lambda passage: float(int(passage) % 7), late=late)
+    flat = Pool("acme", "q", [str(place) for place in range(20)], np.full(20, 0.5))
+    found = await refine(reranker, flat, UNSURE, deadline_ns=NS)
+    assert (found.stop, found.usable) == ("deadline", True)
+    assert scored(found) == list(range(12))
+
+
 async def test_refine_of_few_scores_them_all() -> None:
     """A pool that is smaller than what is asked for has no early end; an empty one has nothing to score."""
     found = await refine(ScriptedReranker(logit_of), pool(3))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from encoders.catalog.record import RECORD_FILE, read_record
+from encoders.models import resolve
 from encoders.sources import ModelSource, locate
 from retrieval.cli.main import execute
 from tests.fakes.tiny_folders import change_weights, make_tiny_folder
@@ -148,3 +149,39 @@ def test_missing_extra_says_how_to_install_it(
     assert code == 1
     assert "pip install 'headrace[export]'" in err
     assert library in err
+
+
+def test_fit_tokens_makes_a_model_that_passes_its_check(
+    models: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The projection lies beside the weights, in the record too, and the model has another revision."""
+    before = resolve(ModelSource("acme/texts", models_folder=models)).revision
+    value(capsys, "check", "acme/texts", "--record")
+    passages = tmp_path / "passages.txt"
+    passages.write_text("the pump leaks\n" + json.dumps({"title": "Seals", "text": "a valve"}), encoding="utf-8")
+    made = value(capsys, "fit-tokens", "acme/texts", "--passages", str(passages), "--dim", "4", "--bits", "2")
+    assert (made["code_bytes"], made["passages"]) == (1, 2)
+    assert run(capsys, "check", "acme/texts")[0] == 0
+    assert resolve(ModelSource("acme/texts", models_folder=models)).revision != before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["bundled:minilm-l6", "--passages", "p.txt"], "say with --to"),
+        (["acme/texts", "--passages", "missing.txt"], "cannot be read"),
+        (["acme/texts", "--passages", "p.txt", "--bits", "3"], "whole bytes"),
+        (["acme/texts", "--passages", "p.txt", "--to", "nowhere/late.npz"], "make it first"),
+        (["acme/texts", "--passages", "broken.jsonl"], "line 1 is no JSON object"),
+    ],
+)
+def test_fit_tokens_says_what_is_wrong(
+    models: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    """One sentence, and nothing is written."""
+    Path("p.txt").write_text("the pump\n", encoding="utf-8")
+    Path("broken.jsonl").write_text('{"title": "no text"}\n', encoding="utf-8")
+    code, _, err = run(capsys, "fit-tokens", *arguments)
+    assert code == 2
+    assert said in err
+    assert not list(models.rglob("late.npz"))

@@ -97,7 +97,7 @@ def test_projection_comes_back_from_its_file(tmp_path: Path) -> None:
     """What is saved is what is loaded, to the precision of the file."""
     path = tmp_path / "late.npz"
     _projection(bits=2).save(path)
-    found = TokenProjection.load(path, "m")
+    found = TokenProjection.load(path, "m", 8, 4)
     assert (found.codec.dim, found.codec.bits) == (8, 2)
     assert found.token_weights.tolist() == [0.0, 1.0, 3.0, 0.0]
 
@@ -108,7 +108,7 @@ def test_projection_damaged_file_is_refused(tmp_path: Path, content: bytes) -> N
     path = tmp_path / "late.npz"
     path.write_bytes(content)
     with pytest.raises(ModelUnsupported, match=r"late\.npz cannot be read"):
-        TokenProjection.load(path, "m")
+        TokenProjection.load(path, "m", 8, 4)
 
 
 def test_projection_gives_a_repeated_token_one_code() -> None:
@@ -120,3 +120,21 @@ def test_projection_gives_a_repeated_token_one_code() -> None:
     assert codes.shape == alone.shape
     between = _projection().codec.decode(codes)[0]
     assert between[0] == pytest.approx(between[1])
+
+
+@pytest.mark.parametrize(("state_dim", "vocabulary_size"), [(9, 4), (8, 5), (8, 3)])
+def test_projection_of_another_model_is_refused(tmp_path: Path, state_dim: int, vocabulary_size: int) -> None:
+    """A file for other states or another vocabulary would only fail on the first text."""
+    path = tmp_path / "late.npz"
+    _projection().save(path)
+    with pytest.raises(ModelUnsupported, match="belongs to another model"):
+        TokenProjection.load(path, "m", state_dim, vocabulary_size)
+
+
+def test_projection_with_nan_is_refused(tmp_path: Path) -> None:
+    """NaN would leave every question without tokens, in silence."""
+    path, broken = tmp_path / "late.npz", _projection()
+    broken.projection[0, 0] = np.nan
+    broken.save(path)
+    with pytest.raises(ModelUnsupported, match="belongs to another model"):
+        TokenProjection.load(path, "m", 8, 4)
