@@ -78,7 +78,7 @@ def _cut(model: dict[str, Any]) -> str:
 
 def _cost(model: dict[str, Any]) -> str:
     """Says the cost seen at work, then the measured one by length."""
-    seen = [f"{model['ns_per_token'] / 1000:.0f} µs"] if model["ns_per_token"] else []
+    seen = [f"{model['ns_per_token'] / 1000:.0f} µs lately"] if model["ns_per_token"] else []
     costs = (model["pieces"] or {"costs": []})["costs"]
-    by_length = [f"{one['ns_per_token'] / 1000:.0f} at {one['tokens']}" for one in costs if one["texts"] == 1]
+    by_length = [f"{one['ns_per_token'] / 1000:.0f} µs in {one['tokens']} tokens" for one in costs if one["texts"] == 1]
     return ", ".join(seen + by_length) or "not measured yet"

@@ -26,9 +26,9 @@ from retrieval.cli.output import note, print_json, show
 from retrieval.cli.session import SETTINGS, Session, with_session
 
 if TYPE_CHECKING:
+    from encoders.catalog.record import ModelRecord
     from encoders.late.fit import LateShape
     from encoders.models import ModelFiles
-    from encoders.catalog.record import ModelRecord
 
 _FEW_PASSAGES = 500
 

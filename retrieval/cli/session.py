@@ -26,7 +26,8 @@ _OPTIONS: Mapping[str, Any] = {
     "config": Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The settings file.")],
     "data": Annotated[Path | None, typer.Option("--data", metavar="FOLDER", help="The data folder.")],
     "sets": Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="A setting; may be given again.")
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="A setting of this command; a server has its own."),
     ],
     "server": Annotated[
         str, typer.Option("--server", metavar="ADDRESS", help=f"The server; otherwise {SERVER_VARIABLE}.")
