@@ -2,7 +2,7 @@
 
 TrainingError
 ├── TrainingDataInvalid   a file cannot be learnt from
-├── RunDiffers            the work folder holds a run of another plan
+├── RunDiffers            the work folder holds a run of another plan or of other settings
 └── NotBetter             the gate refused the model; what is installed stays
 """
 
@@ -25,10 +25,12 @@ class TrainingDataInvalid(TrainingError):
 
 
 class RunDiffers(TrainingError):
-    """The work folder holds a run of another plan: what it made must not be mixed with what this one makes."""
+    """The work folder holds a run of another plan or of other settings; what two runs make must not be mixed."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(f"{folder} holds a run of another plan or encoder; name another folder, or empty this one")
+        super().__init__(
+            f"{folder} holds a run of another plan, or of other settings; name another folder, or empty this one"
+        )
         self.folder = folder
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.calibrate import Weights, combine, rank
-from rerank.training.pools import BaseWeights, Pool
+from rerank.calibrate import Mixture, combine, rank
+from rerank.training.pools import Pool
 
 NDCG_CUT = 10
-WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+SHARES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+"""The weights that are tried, as shares of what fusion and late interaction weigh together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +68,25 @@ def mean_gain(figures: Sequence[SetFigures]) -> float:
     return float(np.mean([one.gain for one in figures]))
 
 
-def judge(name: str, pools: Sequence[ScoredPool], base: BaseWeights, weight: float) -> SetFigures:
-    """Returns the figures of a set when the cross-encoder's probability is added with this weight."""
-    before = tuple(_ndcg_of(one, base, 0.0) for one in pools)
-    return SetFigures(name, before, tuple(_ndcg_of(one, base, weight) for one in pools))
+def judge(name: str, pools: Sequence[ScoredPool], mixture: Mixture) -> SetFigures:
+    """Returns the figures of a set, after: with the cross-encoder at its weight in the mixture; before: without it."""
+    without = replace(mixture, cross_encoder=0.0)
+    before = tuple(_ndcg_of(one, without) for one in pools)
+    return SetFigures(name, before, tuple(_ndcg_of(one, mixture) for one in pools))
 
 
-def choose_weight(dev: Mapping[str, Sequence[ScoredPool]], base: BaseWeights, gate: Gate) -> float:
-    """Returns the weight with the greatest mean gain on dev queries among those that hurt no set; 0 if none helps."""
-    best, chosen = 0.0, 0.0
-    for weight in WEIGHTS:
-        figures = [judge(name, pools, base, weight) for name, pools in dev.items()]
+def choose_weight(dev: Mapping[str, Sequence[ScoredPool]], base: Mixture, gate: Gate) -> Mixture:
+    """Returns the mixture with the cross-encoder's weight that has the greatest mean gain on dev queries.
+
+    Weights that hurt a set are passed over; it is 0 if none helps.
+    """
+    chosen, best = replace(base, cross_encoder=0.0), 0.0
+    for share in SHARES:
+        mixture = replace(base, cross_encoder=round(share * (base.first_stage + base.late), 4))
+        figures = [judge(name, pools, mixture) for name, pools in dev.items()]
         harmless = all(one.gain >= -gate.largest_loss for one in figures)
         if figures and harmless and mean_gain(figures) > best:
-            best, chosen = mean_gain(figures), weight
+            chosen, best = mixture, mean_gain(figures)
     return chosen
 
 
@@ -90,9 +96,11 @@ def ndcg(ranking: Sequence[str], relevant: Mapping[str, int], cut: int = NDCG_CU
     return _discounted([relevant.get(text_id, 0) for text_id in ranking[:cut]]) / best if best else 0.0
 
 
-def _ndcg_of(scored: ScoredPool, base: BaseWeights, weight: float) -> float:
+def _ndcg_of(scored: ScoredPool, mixture: Mixture) -> float:
     pool, count = scored.pool, scored.pool.found_count
-    scores = combine(pool.base(base)[:count], scored.logits, Weights(1.0, weight))
+    scores = pool.base(mixture)[:count]
+    if mixture.cross_encoder:
+        scores = combine(scores, scored.logits, mixture.weights(late_heard=pool.late is not None))
     order = rank(scores, np.zeros(count), np.arange(count), pool.passage_ids[:count])
     # A document stands at the place of its best passage.
     ranking = list(dict.fromkeys(pool.text_ids[place] for place in order))

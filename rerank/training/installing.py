@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rerank.calibrate import Mixture
 from rerank.training.errors import NotBetter
 from rerank.training.gate import NDCG_CUT, Gate, SetFigures, mean_gain
 
@@ -22,7 +23,7 @@ class Provenance:
     start: str
     depth: int
     max_tokens: int
-    weight: float  # of its probability in the served score, chosen on dev queries
+    weights: Mixture  # in the served score; the cross-encoder's was chosen on dev queries
     data: tuple[str, ...]  # a line a source, licence included
     command: str
     agreement: str  # int8 against full precision, in words
@@ -50,13 +51,15 @@ def install(
 def card(name: str, figures: Sequence[SetFigures], provenance: Provenance) -> str:
     """Returns the model card as Markdown."""
     data = "\n".join(f"- {line}" for line in provenance.data)
+    weights = provenance.weights
     return f"""# {name}
 
 A cross-encoder for the `rerank` stage of Headrace: one logit a (query, passage) pair, int8 ONNX.
 
 - started from: {provenance.start}, its first {provenance.depth} layers
 - pairs are cut to {provenance.max_tokens} tokens
-- served score: first stage + {provenance.weight} * sigmoid(logit); the weight was chosen on dev queries
+- served score: the mean of fusion (weight {weights.first_stage}), late interaction ({weights.late}) and sigmoid(logit)
+  ({weights.cross_encoder}, for `rerank.cross_encoder_weight`, chosen on dev queries)
 - int8: {provenance.agreement}
 
 ## Trained on

@@ -14,7 +14,8 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.training.pools import BaseWeights, Pool, PoolSet
+from rerank.calibrate import Mixture
+from rerank.training.pools import Pool, PoolSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,10 @@ class Mining:
     seed: int = 20_261_130
 
 
-def draw_lists(pools: PoolSet, weights: BaseWeights, mining: Mining) -> Iterator[TrainingList]:
+def draw_lists(pools: PoolSet, mixture: Mixture, mining: Mining) -> Iterator[TrainingList]:
     """Yields a list for each pool that has both a relevant passage and negatives; the same ones in every run."""
     for pool in pools.pools:
-        base = pool.base(weights)
+        base = pool.base(mixture)
         chosen = _choose(pool, base, mining)
         if chosen is not None:
             passages = tuple(pools.passages[pool.passage_ids[place]] for place in chosen)

@@ -15,15 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.calibrate import Mixture
 from rerank.training.errors import TrainingDataInvalid
-
-
-@dataclass(frozen=True, slots=True)
-class BaseWeights:
-    """How the first stage's score is made of its parts."""
-
-    hybrid: float = 0.4
-    late: float = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +29,12 @@ class Pool:
     passage_ids: tuple[str, ...]
     text_ids: tuple[str, ...]  # the document of each passage
     hybrid: NDArray[np.float64]  # the fused score of dense and BM25
-    late: NDArray[np.float64]  # late interaction
+    late: NDArray[np.float64] | None  # late interaction; None when it takes no part
     found_count: int  # the rest are relevant passages that retrieval did not find
 
-    def base(self, weights: BaseWeights) -> NDArray[np.float64]:
-        """Returns the first stage's score, float64 [n]."""
-        return weights.hybrid * self.hybrid + weights.late * self.late
+    def base(self, mixture: Mixture) -> NDArray[np.float64]:
+        """Returns the score before the cross-encoder, float64 [n]."""
+        return mixture.before(self.hybrid, self.late)
 
     def labels(self) -> NDArray[np.float64]:
         """Returns 1 for a passage of a relevant document and 0 for any other, float64 [n]."""
@@ -86,10 +79,14 @@ def _written(pool: Pool) -> dict[str, Any]:
         "relevant": dict(pool.relevant),
         "passage_ids": pool.passage_ids,
         "text_ids": pool.text_ids,
-        "hybrid": [round(float(score), 6) for score in pool.hybrid],
-        "late": [round(float(score), 6) for score in pool.late],
+        "hybrid": _rounded(pool.hybrid),
+        "late": None if pool.late is None else _rounded(pool.late),
         "found_count": pool.found_count,
     }
+
+
+def _rounded(scores: NDArray[np.float64]) -> list[float]:
+    return [round(float(score), 6) for score in scores]
 
 
 def _read(row: dict[str, Any]) -> Pool:
@@ -100,6 +97,6 @@ def _read(row: dict[str, Any]) -> Pool:
         passage_ids=tuple(row["passage_ids"]),
         text_ids=tuple(row["text_ids"]),
         hybrid=np.array(row["hybrid"], dtype=np.float64),
-        late=np.array(row["late"], dtype=np.float64),
+        late=None if row["late"] is None else np.array(row["late"], dtype=np.float64),
         found_count=row["found_count"],
     )

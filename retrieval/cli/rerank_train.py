@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,12 +18,14 @@ from retrieval.cli.output import console, note, print_json, show, table
 from retrieval.cli.session import SETTINGS, Session, with_session
 
 if TYPE_CHECKING:
+    from encoders.dense import OnnxDenseEncoder
     from indexers.types import Document
     from rerank.training.installing import Provenance
     from retrieval.settings import Settings
     from retrieval.training.encoding import Advance
+    from retrieval.training.mining import FirstStage
     from retrieval.training.plan_file import PlanFile
-    from retrieval.training.run import Trained
+    from retrieval.training.run import Trained, TrainingRun
 
 commands = typer.Typer(help="Train the model that reranks.", no_args_is_help=True)
 
@@ -37,7 +39,7 @@ def _group() -> None:
 @with_session(*SETTINGS)
 def train(
     session: Session,
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A TOML file; see the README.")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A TOML file; see docs/training.md.")],
     into: Annotated[Path | None, typer.Option("--into", metavar="FOLDER", help="Install it there.")] = None,
     work: Annotated[
         Path, typer.Option("--work", metavar="FOLDER", help="Checkpoints; the same folder goes on.")
@@ -46,14 +48,14 @@ def train(
     """Train a small cross-encoder; nothing is installed unless it improves nDCG@10 on held-out queries."""
     from rerank.training.errors import TrainingDataInvalid, TrainingError
     from retrieval.training.plan_file import read_plan
-    from retrieval.training.run import claim
+    from retrieval.training.run import require_torch
 
     file, settings = read_plan(plan), session.load().settings
+    require_torch()
     try:
         # The trainer prints as it goes; standard output is for the result.
         with _progress() as advance, redirect_stdout(sys.stderr):
-            claim(work, f"{plan.read_text(encoding='utf-8')}\n{settings.encoders.dense.model}\n")
-            trained = _trained(settings, file, work, advance)
+            trained = _run(settings, file, plan.read_text(encoding="utf-8"), work, advance).train()
         _show(trained, session.json)
         if into is not None:
             _install(trained, file, into)
@@ -63,22 +65,44 @@ def train(
         raise WorkFailed(str(error)) from None
 
 
-def _trained(settings: Settings, file: PlanFile, work: Path, advance: Advance) -> Trained:
-    from encoders.dense import OnnxDenseEncoder
-    from encoders.models import resolve
-    from encoders.sources import ModelSource
-    from retrieval.server.engines import chunker_of, open_encoder, scheduler_of
+def _run(settings: Settings, file: PlanFile, text: str, work: Path, advance: Advance) -> TrainingRun:
+    """Opens what serves, reads what the plan names, and takes the work folder once all of it is there."""
+    from encoders.open import ScheduledDenseEncoder
+    from retrieval.server.engines import chunker_of, scheduler_of
     from retrieval.training.encoding import BulkEncoder
     from retrieval.training.loading import load_plan
-    from retrieval.training.run import TrainingRun, require_torch
+    from retrieval.training.run import TrainingRun, claim
 
-    require_torch()
-    dense = settings.encoders.dense
-    encoder = OnnxDenseEncoder.open(resolve(ModelSource(dense.model, file=dense.file)))
+    encoder = _encoder(settings)
     with scheduler_of(settings) as scheduler:
-        chunker = chunker_of(settings.chunking, open_encoder(settings, scheduler))
-    plan = load_plan(file, chunker, lambda name: asyncio.run(_documents(settings, name)))
-    return TrainingRun(plan, work, BulkEncoder(encoder, advance), chunker, advance).train()
+        chunker = chunker_of(settings.chunking, ScheduledDenseEncoder(encoder, scheduler))
+    stage = _first_stage(settings)
+    loaded = load_plan(file, chunker, lambda name: asyncio.run(_documents(settings, name)), stage)
+    late = settings.rerank.late.enabled
+    claim(work, f"{text}\n{encoder.model_id} {encoder.revision} {late=}\n{stage}\n{settings.chunking!r}\n")
+    return TrainingRun(loaded, work, BulkEncoder(encoder, advance, late=late), chunker, advance)
+
+
+def _encoder(settings: Settings) -> OnnxDenseEncoder:
+    """Opens the file of the bi-encoder that serves."""
+    from encoders.selfcheck import TextCheck
+    from encoders.sources import ModelSource
+    from encoders.variants import open_checked
+    from retrieval.server.engines import measurements_of, models_folder
+
+    dense, models = settings.encoders.dense, models_folder(settings)
+    source = ModelSource(dense.model, file=dense.file, max_tokens=dense.limit_tokens, models_folder=models)
+    return open_checked(source, TextCheck(), measurements_of(settings)).encoder
+
+
+def _first_stage(settings: Settings) -> FirstStage:
+    from retrieval.thresholds import Overrides, resolve
+    from retrieval.training.mining import FirstStage
+
+    thresholds = resolve(settings, Overrides())
+    # The weight of the cross-encoder that serves now says nothing about the one that is made.
+    mixture = replace(thresholds.mixture, cross_encoder=0.0)
+    return FirstStage(thresholds.dense_weight, thresholds.candidates, mixture)
 
 
 async def _documents(settings: Settings, collection: str) -> list[Document]:
@@ -95,7 +119,8 @@ def _install(trained: Trained, file: PlanFile, into: Path) -> None:
     from rerank.training.installing import install
 
     install(trained.folder, into, trained.test, _provenance(trained, file))
-    note(f"installed in {into}; name it in rerank.model, and set rerank.cross_encoder_weight to {trained.weight}")
+    weight = trained.weights.cross_encoder
+    note(f"installed in {into}; name it in rerank.model, and set rerank.cross_encoder_weight to {weight}")
 
 
 def _provenance(trained: Trained, file: PlanFile) -> Provenance:
@@ -106,7 +131,7 @@ def _provenance(trained: Trained, file: PlanFile) -> Provenance:
         start=file.start.name,
         depth=file.depth,
         max_tokens=file.max_tokens,
-        weight=trained.weight,
+        weights=trained.weights,
         data=data_lines(file),
         command=shlex.join(["headrace", *sys.argv[1:]]),
         agreement=trained.agreement,
@@ -128,7 +153,7 @@ def _show(trained: Trained, as_json: bool) -> None:
     ]
     columns = ["test set", "queries", f"nDCG@{NDCG_CUT} before", "after", "change"]
     show(table(columns, rows, right=columns[1:]))
-    show(f"weight {trained.weight}, chosen on dev queries; int8: {trained.agreement}")
+    show(f"weight {trained.weights.cross_encoder}, chosen on dev queries; int8: {trained.agreement}")
     show("passes the gate" if objection is None else f"does not pass the gate: {objection}")
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from encoders.types import TextKind
 from rerank.training.examples import Example
 from retrieval.training.encoding import BulkEncoder
 
@@ -25,10 +24,10 @@ def without_rephrasings(
     """Returns the examples whose query is less than `nearest` to every held-out query."""
     if not examples or not held_out:
         return list(examples)
-    judged = encoder.vectors(held_out, TextKind.QUERY).T
+    judged = encoder.matrix(encoder.queries(held_out)).T
     kept: list[Example] = []
     for start in range(0, len(examples), _BLOCK):
         block = examples[start : start + _BLOCK]
-        cosines = encoder.vectors([example.query for example in block], TextKind.QUERY) @ judged
+        cosines = encoder.matrix(encoder.queries([example.query for example in block])) @ judged
         kept.extend(example for example, row in zip(block, np.max(cosines, axis=1), strict=True) if row < nearest)
     return kept

@@ -10,6 +10,7 @@ from rerank.training.examples import ExampleSet, read_beir, read_pairs, read_tex
 from rerank.training.headings import Conditions, heading_set
 from rerank.training.lists import Mining
 from rerank.training.recipe import Recipe
+from retrieval.training.mining import FirstStage
 from retrieval.training.plan_file import HeadingsPlan, PlanFile, SetPlan
 from retrieval.training.run import Plan
 from retrieval.training.sections import document_of, sections
@@ -17,7 +18,7 @@ from retrieval.training.sections import document_of, sections
 Collections = Callable[[str], Iterable[Document]]  # a collection's documents by its name
 
 
-def load_plan(file: PlanFile, chunker: Chunker, collections: Collections) -> Plan:
+def load_plan(file: PlanFile, chunker: Chunker, collections: Collections, first_stage: FirstStage) -> Plan:
     """Reads all that a plan learns from.
 
     Raises:
@@ -39,6 +40,7 @@ def load_plan(file: PlanFile, chunker: Chunker, collections: Collections) -> Pla
             learning_rate=file.learning_rate,
             base_trust=file.base_trust,
         ),
+        first_stage=first_stage,
         teacher=file.teacher,
         mining=Mining(list_size=file.list_size),
         unlabelled_limit=file.heading_queries,

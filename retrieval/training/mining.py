@@ -1,35 +1,35 @@
-"""What retrieval finds for each query of a set, as the service would: the same chunks, scores and fusion."""
+"""What retrieval finds for each query of a set, as the service would: the same chunks, scores and weights."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from encoders.bm25 import Bm25Statistics, collect_statistics, query_vector, upper_bound
 from encoders.terms import count_terms
-from encoders.types import TextKind
+from encoders.types import EncodedQuery, TokenCodec
 from indexers.chunking import Chunker
 from indexers.postings import Postings, build_postings
 from indexers.scoring import best, dense_scores
 from indexers.types import Document
+from rerank.calibrate import Mixture
 from rerank.training.examples import Example, SourceText
-from rerank.training.pools import BaseWeights, Pool, PoolSet
+from rerank.training.pools import Pool, PoolSet
 from retrieval.fuse import convex
-from retrieval.training.encoding import BulkEncoder, TokenStates
-from retrieval.training.late import TokenWeights, max_similarity, token_weights
+from retrieval.training.encoding import BulkEncoder
 
 
 @dataclass(frozen=True, slots=True)
-class Depths:
-    """How the first stage searches."""
+class FirstStage:
+    """How candidates are found and ordered before the cross-encoder, as the settings say."""
 
-    dense_weight: float = 0.65
-    branch: int = 100  # candidates of each branch
+    dense_weight: float  # of the cosine in the fused score
+    branch: int  # candidates of each branch
+    mixture: Mixture  # with no weight for the cross-encoder
     pool: int = 20  # of the fused list
-    base: BaseWeights = field(default_factory=BaseWeights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class SearchablePassages:
     passages: tuple[str, ...]  # as they are embedded and reranked
     text_ids: tuple[str, ...]
     vectors: NDArray[np.float32]  # [passages, dim]
+    codes: tuple[NDArray[np.uint8] | None, ...]  # of each passage's token vectors
     postings: Postings
     statistics: Bm25Statistics
-    token_weights: TokenWeights
     of_text: Mapping[str, tuple[int, ...]]  # text id -> its passages
 
 
@@ -55,7 +55,7 @@ class _Found:
 
 
 def prepare(texts: Sequence[SourceText], chunker: Chunker, encoder: BulkEncoder) -> SearchablePassages:
-    """Cuts, embeds and counts texts."""
+    """Cuts, encodes and counts texts."""
     passages, owners = [], []
     for text in texts:
         for chunk in chunker.chunk(Document(text.text_id, text.title, text.text)):
@@ -66,42 +66,39 @@ def prepare(texts: Sequence[SourceText], chunker: Chunker, encoder: BulkEncoder)
     of_text: dict[str, tuple[int, ...]] = {}
     for position, owner in enumerate(owners):
         of_text[owner] = (*of_text.get(owner, ()), position)
+    encoded = encoder.passages(passages)
     return SearchablePassages(
         passages=tuple(passages),
         text_ids=tuple(owners),
-        vectors=encoder.vectors(passages, TextKind.PASSAGE),
+        vectors=encoder.matrix(encoded),
+        codes=tuple(one.codes for one in encoded),
         postings=build_postings(counts, statistics),
         statistics=statistics,
-        token_weights=token_weights(encoder.tokenize(passages)),
         of_text=of_text,
     )
 
 
 def make_pools(
-    name: str, examples: Sequence[Example], searchable: SearchablePassages, encoder: BulkEncoder, depths: Depths
+    name: str, examples: Sequence[Example], searchable: SearchablePassages, encoder: BulkEncoder, stage: FirstStage
 ) -> PoolSet:
     """Returns a pool for each query; relevant passages that were not found stand behind those that were."""
-    queries = [example.query for example in examples]
-    vectors = encoder.vectors(queries, TextKind.QUERY)
-    found = [_search(searchable, example, vector, depths) for example, vector in zip(examples, vectors, strict=True)]
-    needed = sorted({int(position) for one in found for position in one.positions})
-    states = encoder.states([searchable.passages[position] for position in needed], TextKind.PASSAGE)
-    by_position = dict(zip(needed, states, strict=True))
-    pools = [
-        _pool(searchable, example, one, _late(searchable, query, one, by_position), depths)
-        for example, one, query in zip(examples, found, encoder.states(queries, TextKind.QUERY), strict=True)
-    ]
-    return PoolSet(name, {f"p{position}": searchable.passages[position] for position in needed}, tuple(pools))
+    pools, named = [], set()
+    for example, query in zip(examples, encoder.queries([one.query for one in examples]), strict=True):
+        found = _search(searchable, example, query.vector, stage)
+        late = _late(encoder.codec, [searchable.codes[place] for place in found.positions], query)
+        pools.append(_pool(searchable, example, found, late, stage))
+        named.update(found.positions.tolist())
+    return PoolSet(name, {f"p{place}": searchable.passages[place] for place in sorted(named)}, tuple(pools))
 
 
-def _search(searchable: SearchablePassages, example: Example, vector: NDArray[np.float32], depths: Depths) -> _Found:
+def _search(searchable: SearchablePassages, example: Example, vector: NDArray[np.float32], stage: FirstStage) -> _Found:
     dense = dense_scores(searchable.vectors, vector)
     weights = query_vector(count_terms(example.query), searchable.statistics)
     sparse = searchable.postings.scores(weights).astype(np.float32)
     matching = np.flatnonzero(sparse > 0)
-    candidates = np.union1d(best(dense, depths.branch), matching[best(sparse[matching], depths.branch)])
-    fused = convex(dense, sparse, depths.dense_weight, upper_bound(weights))
-    kept = candidates[np.lexsort((candidates, -fused[candidates]))][: depths.pool]
+    candidates = np.union1d(best(dense, stage.branch), matching[best(sparse[matching], stage.branch)])
+    fused = convex(dense, sparse, stage.dense_weight, upper_bound(weights))
+    kept = candidates[np.lexsort((candidates, -fused[candidates]))][: stage.pool]
     relevant = {place for text_id in example.relevant for place in searchable.of_text.get(text_id, ())}
     missed = np.array(sorted(relevant.difference(kept.tolist())), dtype=np.int64)
     positions = np.concatenate([kept, missed])
@@ -109,19 +106,25 @@ def _search(searchable: SearchablePassages, example: Example, vector: NDArray[np
 
 
 def _late(
-    searchable: SearchablePassages, query: TokenStates, found: _Found, states: Mapping[int, TokenStates]
-) -> NDArray[np.float64]:
-    return np.array(
-        [max_similarity(query, states[int(place)], searchable.token_weights) for place in found.positions],
-        dtype=np.float64,
-    )
+    codec: TokenCodec | None, codes: Sequence[NDArray[np.uint8] | None], query: EncodedQuery
+) -> NDArray[np.float64] | None:
+    """Returns a score a passage; None when late interaction takes no part, as in the service."""
+    known = [one for one in codes if one is not None]
+    if codec is None or query.tokens is None or not len(query.tokens) or not known or len(known) < len(codes):
+        return None
+    ends = np.cumsum([len(one) for one in known])
+    return codec.scores(query.tokens, np.concatenate(known), ends).astype(np.float64)
 
 
 def _pool(
-    searchable: SearchablePassages, example: Example, found: _Found, late: NDArray[np.float64], depths: Depths
+    searchable: SearchablePassages,
+    example: Example,
+    found: _Found,
+    late: NDArray[np.float64] | None,
+    stage: FirstStage,
 ) -> Pool:
     count = found.found_count
-    base = depths.base.hybrid * found.hybrid + depths.base.late * late
+    base = stage.mixture.before(found.hybrid, late)
     order = np.concatenate([np.argsort(-base[:count], kind="stable"), np.arange(count, len(base))])
     positions = found.positions[order]
     return Pool(
@@ -131,6 +134,6 @@ def _pool(
         passage_ids=tuple(f"p{position}" for position in positions),
         text_ids=tuple(searchable.text_ids[position] for position in positions),
         hybrid=found.hybrid[order],
-        late=late[order],
+        late=None if late is None else late[order],
         found_count=count,
     )

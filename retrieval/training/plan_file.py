@@ -1,16 +1,19 @@
 """The plan of a training run as a TOML file: what a model is made of, so that the file can be kept beside it.
 
-Paths are relative to the file. Unknown keys are errors.
+Paths are relative to the file. Unknown keys are errors, and so is a file or a folder that is not there: a run takes an
+hour, and must not find that out at its end. `docs/training.md` explains every key.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from encoders.sources import BUNDLED_PREFIX, is_hub_id
 from retrieval.errors import ConfigError
 
 
@@ -113,42 +116,86 @@ class PlanFile(_Part):
     judged: tuple[SetPlan, ...] = ()
     """Their dev split chooses, their test split judges; empty takes the labelled sets."""
 
-    @model_validator(mode="after")
-    def _enough(self) -> PlanFile:
-        if not (self.labelled or self.headings):
-            raise ValueError("give at least one [[labelled]] or [[headings]]")
-        if not (self.labelled or self.judged):
-            raise ValueError("give at least one [[judged]] set: a model that nothing judges is never installed")
-        return self
-
 
 def read_plan(path: Path) -> PlanFile:
     """Reads a plan; its paths come back relative to where the file lies.
 
     Raises:
-        ConfigError: lists every fault.
+        ConfigError: lists every fault, files that are not there among them.
     """
     try:
         plan = PlanFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except ValidationError as error:
-        faults = [
-            f"{path}: {'.'.join(map(str, fault['loc'])) or 'plan'}: {fault['msg']}"
-            for fault in error.errors(include_url=False)
-        ]
-        raise ConfigError(tuple(faults)) from None
-    except (OSError, ValueError) as error:
+        raise ConfigError(tuple(f"{path}: {fault}" for fault in _faults(error))) from None
+    except OSError as error:
+        raise ConfigError((f"{path}: {error.strerror or error}",)) from error
+    except ValueError as error:
         raise ConfigError((f"{path}: {error}",)) from error
-    root = path.parent
+    plan = _placed(plan, path.parent)
+    faults = (*_shortages(plan), *_absences(plan))
+    if faults:
+        raise ConfigError(tuple(f"{path}: {fault}" for fault in faults))
+    return plan
+
+
+def _placed(plan: PlanFile, root: Path) -> PlanFile:
+    teacher = root / plan.teacher
     return plan.model_copy(
         update={
             "start": root / plan.start,
-            "labelled": tuple(_placed(one, root) for one in plan.labelled),
-            "headings": tuple(_placed(one, root) for one in plan.headings),
-            "judged": tuple(_placed(one, root) for one in plan.judged),
+            "teacher": str(teacher) if plan.teacher and teacher.is_dir() else plan.teacher,
+            "labelled": tuple(_placed_part(one, root) for one in plan.labelled),
+            "headings": tuple(_placed_part(one, root) for one in plan.headings),
+            "judged": tuple(_placed_part(one, root) for one in plan.judged),
         }
     )
 
 
-def _placed(part: _Part, root: Path) -> _Part:
+def _placed_part(part: _Part, root: Path) -> _Part:
     paths = {name: root / value for name, value in part if isinstance(value, Path)}
     return part.model_copy(update=paths)
+
+
+def _faults(error: ValidationError) -> Iterator[str]:
+    for fault in error.errors(include_url=False, include_input=False):
+        # The library puts its own words before those of a validator of ours.
+        message = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
+        if fault["type"] == "extra_forbidden":
+            message = "there is no such key"
+        yield f"{'.'.join(map(str, fault['loc'])) or 'plan'}: {message}"
+
+
+def _shortages(plan: PlanFile) -> Iterator[str]:
+    if not (plan.labelled or plan.headings):
+        yield "plan: give at least one [[labelled]] or [[headings]]"
+    if not (plan.labelled or plan.judged):
+        yield "plan: give at least one [[judged]] set: a model that nothing judges is never installed"
+
+
+def _absences(plan: PlanFile) -> Iterator[str]:
+    if not (plan.start / "config.json").is_file():
+        yield f"start: {plan.start} is no folder of a model; give one that sentence-transformers saved"
+    if plan.teacher and not _may_be_model(plan.teacher):
+        yield f"teacher: {plan.teacher} is no folder; give one, bundled:NAME or a Hugging Face id"
+    for name, sets in (("labelled", plan.labelled), ("judged", plan.judged)):
+        for number, one in enumerate(sets):
+            yield from _missing_files(f"{name}.{number}", one)
+    for number, headings in enumerate(plan.headings):
+        if headings.corpus is not None and not headings.corpus.is_file():
+            yield f"headings.{number}.corpus: there is no file {headings.corpus}"
+
+
+def _missing_files(where: str, one: SetPlan) -> Iterator[str]:
+    if one.pairs is not None and not one.pairs.is_file():
+        yield f"{where}.pairs: there is no file {one.pairs}"
+    if one.folder is None:
+        return
+    if not one.folder.is_dir():
+        yield f"{where}.folder: there is no folder {one.folder}"
+        return
+    needed = (one.folder / name for name in ("corpus.jsonl", "queries.jsonl", f"qrels/{one.qrels}.tsv"))
+    yield from (f"{where}.folder: there is no file {path}" for path in needed if not path.is_file())
+
+
+def _may_be_model(name: str) -> bool:
+    return Path(name).is_dir() or name.startswith(BUNDLED_PREFIX) or is_hub_id(name)

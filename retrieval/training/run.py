@@ -14,6 +14,7 @@ from encoders.errors import ExtraMissing
 from encoders.models import resolve
 from encoders.sources import ModelSource
 from indexers.chunking import Chunker
+from rerank.calibrate import Mixture
 from rerank.cross_encoder import OnnxCrossEncoder
 from rerank.training.calibration import fit_scale
 from rerank.training.errors import RunDiffers, TrainingDataInvalid
@@ -27,7 +28,7 @@ from rerank.training.splits import Split, part, split_of
 from rerank.training.teaching import TaughtPair, taught_by_base, taught_by_model
 from retrieval.training.encoding import Advance, BulkEncoder
 from retrieval.training.leaks import without_rephrasings
-from retrieval.training.mining import Depths, SearchablePassages, make_pools, prepare
+from retrieval.training.mining import FirstStage, SearchablePassages, make_pools, prepare
 
 _MARK = "plan.txt"
 
@@ -40,9 +41,9 @@ class Plan:
     unlabelled: tuple[ExampleSet, ...]  # all of their queries teach
     judged: tuple[ExampleSet, ...]  # their dev split chooses the weight, their test split judges
     recipe: Recipe
+    first_stage: FirstStage
     teacher: str = ""  # a cross-encoder to distil from; "" takes the first stage's own score
     mining: Mining = field(default_factory=Mining)
-    depths: Depths = field(default_factory=Depths)
     unlabelled_limit: int = 2_500  # queries of each unlabelled set
     judged_limit: int = 150  # queries of each split of a judged set
 
@@ -52,7 +53,7 @@ class Trained:
     """What came out of a run."""
 
     folder: Path  # the int8 model
-    weight: float  # chosen on dev queries
+    weights: Mixture  # of the settings; the cross-encoder's was chosen on dev queries
     dev: tuple[SetFigures, ...]
     test: tuple[SetFigures, ...]
     agreement: str  # int8 against full precision
@@ -73,11 +74,9 @@ class TrainingRun:
         """Does the run, or what is left of it.
 
         Raises:
-            ExtraMissing: the extra `train` is not installed.
             TrainingDataInvalid: there is nothing to learn from.
             ModelError: the trained model cannot be exported, or its int8 file disagrees with it.
         """
-        require_torch()
         limit = self._plan.unlabelled_limit
         labelled = self._lists(self._plan.labelled, lambda one: part(one.examples, Split.TRAIN))
         unlabelled = self._lists(self._plan.unlabelled, lambda one: one.examples[:limit])
@@ -106,15 +105,15 @@ class TrainingRun:
         return taught_by_model(lists, OnnxCrossEncoder.open(resolve(ModelSource(self._plan.teacher))))
 
     def _judged(self, agreement: str) -> Trained:
-        folder, base = self._work / "exported" / "served", self._plan.depths.base
+        folder = self._work / "exported" / "served"
         reranker = OnnxCrossEncoder.open(resolve(ModelSource(str(folder))))
         scored = {split: self._scored(reranker, split) for split in (Split.DEV, Split.TEST)}
-        weight = choose_weight(scored[Split.DEV], base, Gate())
+        weights = choose_weight(scored[Split.DEV], self._plan.first_stage.mixture, Gate())
         dev, test = (
-            tuple(judge(name, pools, base, weight) for name, pools in scored[split].items())
+            tuple(judge(name, pools, weights) for name, pools in scored[split].items())
             for split in (Split.DEV, Split.TEST)
         )
-        return Trained(folder, weight, dev, test, agreement)
+        return Trained(folder, weights, dev, test, agreement)
 
     def _scored(self, reranker: OnnxCrossEncoder, split: Split) -> Mapping[str, list[ScoredPool]]:
         found: dict[str, list[ScoredPool]] = {}
@@ -137,7 +136,8 @@ class TrainingRun:
         pools = self._pools(
             sets, lambda one: without_rephrasings(examples(one), held_out, self._encoder), Split.TRAIN.value
         )
-        return [one for each in pools for one in draw_lists(each, self._plan.depths.base, self._plan.mining)]
+        mixture = self._plan.first_stage.mixture
+        return [one for each in pools for one in draw_lists(each, mixture, self._plan.mining)]
 
     def _pools(
         self, sets: Sequence[ExampleSet], examples: Callable[[ExampleSet], Sequence[Example]], use: str
@@ -149,7 +149,7 @@ class TrainingRun:
                 if one.name not in self._searchable:
                     self._searchable[one.name] = prepare(one.texts, self._chunker, self._encoder)
                 searchable = self._searchable[one.name]
-                make_pools(one.name, examples(one), searchable, self._encoder, self._plan.depths).save(path)
+                make_pools(one.name, examples(one), searchable, self._encoder, self._plan.first_stage).save(path)
             yield load_pools(path)
 
 
@@ -167,7 +167,7 @@ def require_torch() -> None:
 
 
 def claim(work: Path, fingerprint: str) -> None:
-    """Makes the work folder that of one plan; a run of the same plan goes on in it.
+    """Makes the work folder that of one plan and its settings; a run of the same goes on in it.
 
     Raises:
         RunDiffers: it belongs to another.

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rerank.calibrate import Mixture
 from rerank.training.calibration import cross_entropy, fit_scale
 from rerank.training.errors import TrainingDataInvalid
 from rerank.training.lists import Mining, TrainingList, draw_lists
-from rerank.training.pools import BaseWeights, Pool, PoolSet, load_pools
+from rerank.training.pools import Pool, PoolSet, load_pools
 from rerank.training.teaching import taught_by_base, taught_by_model
 
-_EVEN = BaseWeights(1.0, 0.0)
+_EVEN = Mixture(1.0, 0.0, 0.0)
 
 
 def _pool(scores: Sequence[float], relevant: Sequence[str], query_id: str = "q") -> Pool:
@@ -27,7 +29,7 @@ def _pool(scores: Sequence[float], relevant: Sequence[str], query_id: str = "q")
         passage_ids=ids,
         text_ids=ids,
         hybrid=np.array(scores),
-        late=np.zeros(len(scores)),
+        late=None,
         found_count=len(scores),
     )
 
@@ -64,15 +66,18 @@ def test_pool_with_nothing_to_tell_apart_gives_no_list(relevant: list[str]) -> N
     assert not list(draw_lists(_set(_pool([0.9, 0.8], relevant)), _EVEN, Mining()))
 
 
-def test_base_score_is_the_weighted_sum_of_its_parts() -> None:
-    """Each passage's score comes from its own parts alone."""
-    pool = _pool([0.5, 0.25], ["d0"])
-    np.testing.assert_allclose(pool.base(BaseWeights(0.4, 0.6)), [0.2, 0.1])
+def test_base_score_is_the_one_that_is_served() -> None:
+    """It is the weighted mean of fusion and late interaction; where that takes no part, fusion alone."""
+    mixture, alone = Mixture(3.0, 1.0, 0.5), _pool([0.5, 0.25], ["d0"])
+    np.testing.assert_allclose(alone.base(mixture), [0.5, 0.25])
+    both = replace(alone, late=np.array([0.1, 0.85]))
+    np.testing.assert_allclose(both.base(mixture), [0.4, 0.4])
 
 
 def test_pools_come_back_from_a_file_as_they_were(tmp_path: Path) -> None:
     """A resumed run learns from the same pools."""
-    written = _set(_pool([0.5, 0.25], ["d1"]), _pool([], [], "empty"))
+    late = np.array([0.75, 0.125])
+    written = _set(replace(_pool([0.5, 0.25], ["d1"]), late=late), _pool([0.5], []), _pool([], [], "empty"))
     written.save(tmp_path / "pools.jsonl")
     read = load_pools(tmp_path / "pools.jsonl")
     assert (read.name, read.passages) == (written.name, written.passages)
@@ -83,6 +88,8 @@ def test_pools_come_back_from_a_file_as_they_were(tmp_path: Path) -> None:
             expected.passage_ids,
         )
         np.testing.assert_array_equal(found.hybrid, expected.hybrid)
+    np.testing.assert_array_equal(read.pools[0].late, late)
+    assert read.pools[1].late is None
     assert [path.name for path in tmp_path.iterdir()] == ["pools.jsonl"]
 
 

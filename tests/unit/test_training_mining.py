@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from encoders.dense import OnnxDenseEncoder
+from encoders.late.codec import LevelCodec
+from encoders.late.engines import PassageEngine, QueryEngine
+from encoders.late.tokens import LATE_FILE, TokenProjection
 from encoders.models import resolve
 from encoders.sources import ModelSource
-from encoders.types import TextKind, TokenizedText
+from encoders.types import TextKind
 from indexers.chunking import Chunker, ChunkLimits
 from indexers.types import Document, TextFormat
+from rerank.calibrate import Mixture
 from rerank.training.errors import RunDiffers
 from rerank.training.examples import Example, SourceText
-from retrieval.training.encoding import BulkEncoder, TokenStates
-from retrieval.training.late import max_similarity, token_weights
+from retrieval.training.encoding import BulkEncoder
 from retrieval.training.leaks import without_rephrasings
-from retrieval.training.mining import Depths, make_pools, prepare
+from retrieval.training.mining import FirstStage, make_pools, prepare
 from retrieval.training.run import claim
 from retrieval.training.sections import documents_of, sections
 from tests.fakes.encoded import encoded
@@ -32,11 +34,25 @@ _TEXTS = [
     SourceText("soup", "", "soup cats"),
 ]
 
+_STAGE = FirstStage(dense_weight=0.65, branch=100, mixture=Mixture(0.6, 0.4, 0.0), pool=2)
+_DIM = 16
+
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> OnnxDenseEncoder:
     """Opens a tiny bi-encoder."""
-    folder = make_tiny_bi_encoder(tmp_path_factory.mktemp("bi"))
+    folder = make_tiny_bi_encoder(tmp_path_factory.mktemp("bi"), dim=_DIM)
+    return OnnxDenseEncoder.open(resolve(ModelSource(str(folder))))
+
+
+@pytest.fixture(scope="module")
+def late_encoder(encoder: OnnxDenseEncoder, tmp_path_factory: pytest.TempPathFactory) -> OnnxDenseEncoder:
+    """Opens the same one with a token projection: special tokens are left out, all others count alike."""
+    folder = make_tiny_bi_encoder(tmp_path_factory.mktemp("late"), dim=_DIM)
+    weights = np.ones(encoder.tokenization.vocabulary_size, dtype=np.float32)
+    weights[[encoder.tokenize([""], TextKind.QUERY)[0].ids]] = 0.0
+    eye, center = np.eye(_DIM, dtype=np.float32), np.zeros(_DIM, dtype=np.float32)
+    TokenProjection(eye, center, weights, LevelCodec(_DIM, 4)).save(folder / LATE_FILE)
     return OnnxDenseEncoder.open(resolve(ModelSource(str(folder))))
 
 
@@ -50,61 +66,72 @@ def _silent(what: str, done: int, total: int) -> None:
     pass
 
 
-def _tokens(*ids: int) -> TokenizedText:
-    array = np.array(ids, dtype=np.int64)
-    return TokenizedText(array, np.zeros_like(array), len(array))
-
-
 def test_pool_ranks_by_the_base_score_and_adds_what_was_missed(encoder: OnnxDenseEncoder, chunker: Chunker) -> None:
     """What was found comes first, best first; a relevant passage that was not found stands behind it."""
     bulk = BulkEncoder(encoder, _silent)
     searchable = prepare(_TEXTS, chunker, bulk)
     examples = [Example("q0", "pump seal", {"pump": 1}), Example("q1", "pump seal", {"soup": 1})]
-    depths = Depths(pool=2)
-    first, second = make_pools("s", examples, searchable, bulk, depths).pools
+    first, second = make_pools("s", examples, searchable, bulk, _STAGE).pools
     assert first.text_ids[0] == "pump"
     assert (first.found_count, len(first.text_ids)) == (2, 2)
     assert (second.found_count, second.text_ids[-1], len(second.text_ids)) == (2, "soup", 3)
-    assert np.all(np.diff(first.base(depths.base)) <= 0)
+    assert np.all(np.diff(first.base(_STAGE.mixture)) <= 0)
     assert first.labels().tolist() == [1.0, 0.0]
 
 
 def test_pool_passages_are_what_is_embedded(encoder: OnnxDenseEncoder, chunker: Chunker) -> None:
     """The title is part of a passage, as it is when the service reranks."""
     bulk = BulkEncoder(encoder, _silent)
-    pools = make_pools("s", [Example("q", "torque", {"torque": 1})], prepare(_TEXTS, chunker, bulk), bulk, Depths())
+    pools = make_pools("s", [Example("q", "torque", {"torque": 1})], prepare(_TEXTS, chunker, bulk), bulk, _STAGE)
     assert pools.passages[pools.pools[0].passage_ids[0]] == "Torque\ntorque of the valve"
 
 
-def test_bulk_encoder_gives_the_vectors_that_serve(encoder: OnnxDenseEncoder) -> None:
-    """In order, bit for bit, and progress reaches the end."""
+def test_bulk_encoder_gives_what_serves(late_encoder: OnnxDenseEncoder) -> None:
+    """Vectors and codes of passages, vectors and token vectors of queries: in order, bit for bit, to the end."""
     seen: list[tuple[str, int, int]] = []
-    bulk = BulkEncoder(encoder, lambda what, done, total: seen.append((what, done, total)))
+    bulk = BulkEncoder(late_encoder, lambda what, done, total: seen.append((what, done, total)))
     texts = [text.text for text in _TEXTS]
-    np.testing.assert_array_equal(bulk.vectors(texts, TextKind.PASSAGE), encoder.encode_passages(texts))
-    assert seen == [("passage vectors", 3, 3)]
-    assert bulk.vectors([], TextKind.QUERY).shape == (0, encoder.dim)
-    norms = np.linalg.norm(bulk.states(texts, TextKind.PASSAGE)[0].states.astype(np.float32), axis=1)
-    np.testing.assert_allclose(norms, 1.0, atol=1e-3)
+    passages, queries = bulk.passages(texts), bulk.queries(texts)
+    np.testing.assert_array_equal(bulk.matrix(passages), late_encoder.encode_passages(texts))
+    served = PassageEngine(late_encoder.engine, late_encoder.projection).run(
+        late_encoder.tokenize(texts, TextKind.PASSAGE)
+    )
+    for ours, theirs in zip(passages, served, strict=True):
+        np.testing.assert_array_equal(ours.codes, theirs.codes)
+    assert [one.tokens is not None and len(one.tokens) for one in queries] == [3, 4, 2]
+    assert seen == [("encoding: passage", 3, 3), ("encoding: query", 3, 3)]
+    assert bulk.matrix(bulk.queries([])).shape == (0, _DIM)
 
 
-def test_token_weights_leave_out_what_most_passages_hold() -> None:
-    """Special tokens and stop words weigh nothing; a token that was never seen weighs most."""
-    weights = token_weights([_tokens(1, 5, 2), _tokens(1, 6, 2), _tokens(1, 6, 7, 2), _tokens(1, 5, 8, 2)])
-    found = weights.of(np.array([1, 2, 7, 99]))
-    assert found[:2].tolist() == [0.0, 0.0]
-    assert found[2] == pytest.approx(math.log(1 + 3.5 / 1.5))
-    assert found[3] > found[2]
+def test_late_interaction_of_a_pool_is_what_is_served(late_encoder: OnnxDenseEncoder, chunker: Chunker) -> None:
+    """Scores come from the codes of the passages by the model's codec; each passage is encoded once."""
+    runs: list[tuple[str, int, int]] = []
+    bulk = BulkEncoder(late_encoder, lambda what, done, total: runs.append((what, done, total)))
+    [pool] = make_pools(
+        "s", [Example("q", "pump seal", {"soup": 1})], prepare(_TEXTS, chunker, bulk), bulk, _STAGE
+    ).pools
+    projection = late_encoder.projection
+    assert projection is not None
+    [query] = QueryEngine(late_encoder.engine, projection).run(late_encoder.tokenize(["pump seal"], TextKind.QUERY))
+    texts = {text.text_id: f"{text.title}\n{text.text}".strip() for text in _TEXTS}
+    items = late_encoder.tokenize([texts[text_id] for text_id in pool.text_ids], TextKind.PASSAGE)
+    codes = [one.codes for one in PassageEngine(late_encoder.engine, projection).run(items) if one.codes is not None]
+    assert query.tokens is not None
+    expected = projection.codec.scores(query.tokens, np.concatenate(codes), np.cumsum([len(one) for one in codes]))
+    np.testing.assert_array_equal(pool.late, expected)
+    assert sum(total for what, _, total in runs if what == "encoding: passage") == len(_TEXTS)
 
 
-def test_max_similarity_is_the_weighted_mean_of_the_best_cosines() -> None:
-    """Each query token takes its best passage token; tokens without weight count on neither side."""
-    weights = token_weights([_tokens(1, 5), _tokens(1, 6), _tokens(1, 7)])
-    eye = np.eye(3, dtype=np.float16)
-    query = TokenStates(np.array([1, 5, 6]), np.stack([eye[2], eye[0], eye[1]]))
-    passage = TokenStates(np.array([1, 5, 7]), np.stack([eye[1], eye[0], eye[2]]))
-    assert max_similarity(query, passage, weights) == pytest.approx(0.5)
-    assert max_similarity(TokenStates(np.array([1]), eye[:1]), passage, weights) == 0.0
+def test_pool_without_late_interaction_is_ordered_by_fusion(
+    encoder: OnnxDenseEncoder, late_encoder: OnnxDenseEncoder, chunker: Chunker
+) -> None:
+    """A model without token vectors, late interaction that is off, and a query without tokens that count."""
+    cases = [(encoder, True, "pump seal"), (late_encoder, False, "pump seal"), (late_encoder, True, "")]
+    for opened, on, query in cases:
+        bulk = BulkEncoder(opened, _silent, late=on)
+        [pool] = make_pools("s", [Example("q", query, {})], prepare(_TEXTS, chunker, bulk), bulk, _STAGE).pools
+        assert pool.late is None
+        np.testing.assert_array_equal(pool.base(_STAGE.mixture), pool.hybrid)
 
 
 async def test_collection_gives_all_of_its_documents() -> None:
