@@ -33,9 +33,6 @@ from bench._common.passages import read_passages
 from bench._common.results import plain, write_results
 from bench._common.tables import say
 from encoders.dense import OnnxDenseEncoder
-from encoders.late.tokens import TokenProjection
-from encoders.models import resolve
-from encoders.sources import ModelSource
 from encoders.types import TextKind
 from indexers.types import Document
 from rerank.calibrate import Mixture
@@ -82,7 +79,7 @@ async def _measure(arguments: argparse.Namespace, settings: Settings) -> Report:
     passages = _Passages(read[: arguments.indexed], read[arguments.indexed :])
     bare = open_bare(settings)
     async with open_encoders(settings, arguments.cache) as encoders:
-        arms = await asyncio.to_thread(_arms, settings, bare, _texts(passages.fitted, encoders))
+        arms = await asyncio.to_thread(_arms, bare, _texts(passages.fitted, encoders))
         judged = {source.name: await _judge(source, encoders, bare, arms, settings) for source in sets}
         items = bare.tokenize(_texts(passages.indexed, encoders), TextKind.PASSAGE)
         tokens = [mean_tokens(items, arm) for arm in arms]
@@ -96,11 +93,8 @@ def _texts(documents: Sequence[Document], encoders: Encoders) -> list[str]:
     return [chunk.embedding_text for document in documents for chunk in encoders.chunker.chunk(document)]
 
 
-def _arms(settings: Settings, bare: OnnxDenseEncoder, texts: Sequence[str]) -> list[Arm]:
-    dense = settings.encoders.dense
-    files = resolve(ModelSource(dense.model, file=dense.file))
-    shipped = None if files.late is None else TokenProjection.load(files.late, files.model_id)
-    arms = arms_of(bare, texts, variants(bare.dim), shipped)
+def _arms(bare: OnnxDenseEncoder, texts: Sequence[str]) -> list[Arm]:
+    arms = arms_of(bare, texts, variants(bare.dim), bare.projection)
     say(f"{len(arms)} variants; projections fitted to {len(texts):,} passages")
     return arms
 

@@ -7,18 +7,20 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from bench._common.beir import BeirSet, Question
-from bench._common.peers import ours, padded, sentence_onnx
+from bench._common.peers import fast, ours, padded, sentence, sentence_onnx
+from bench._common.peers.apart import open_apart
 from bench._common.peers.arms import OURS, REFERENCE, Arm, ArmMissing, Done, Task, blocking, waiting
 from bench._common.peers.candidates import gather_tasks, of_equal_length, spread
 from bench._common.peers.figures import ArmFigures, padding_by_set, pair_figures, ratio_of, text_figures
 from bench._common.peers.folders import PeerFolder, bi_encoder_folder, cross_encoder_folder
-from bench._common.peers.opening import open_pair_arms
+from bench._common.peers.opening import _opened
 from bench._common.peers.quality import compare, judge
 from bench._common.peers.reporting import PAIRS, Report, Table, plot_report, print_report
 from bench._common.peers.turns import Measured, take_turns
@@ -221,21 +223,37 @@ def _bi_encoder(tmp_path: Path, wheel: str = "none") -> PeerFolder:
     return bi_encoder_folder(made, wheel, tmp_path / "texts", 64)
 
 
-async def test_missing_packages_are_reported_and_the_others_run(
-    cross_folder: PeerFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each with its reason; a child that ends gives the last line that it said."""
-    for package in ("sentence_transformers", "fastembed.rerank.cross_encoder"):
-        monkeypatch.setitem(sys.modules, package, None)
+def _absent() -> Arm:
+    raise ArmMissing("absent", "it is not installed")
+
+
+async def test_missing_arms_are_reported_and_the_others_run_apart(cross_folder: PeerFolder, tmp_path: Path) -> None:
+    """Each with its reason; a child that ends gives the last line that it said; one that runs computes the same."""
     python = _script(tmp_path, "import sys; sys.exit('No module named optimum')")
     arm = Arm(OURS, "int8", "", blocking(lambda _: ()))
-    async with open_pair_arms(cross_folder, python, arm) as opened:
+    openers = (
+        open_apart(_absent),
+        open_apart(padded.open_pairs, cross_folder),
+        sentence_onnx.open_arm(python, "pairs", cross_folder),
+    )
+    async with _opened(openers, arm) as opened:
         assert [one.name for one in opened.arms] == [padded.NAME, OURS]
-    assert opened.missing == {
-        REFERENCE: "sentence_transformers is not installed",
-        "fastembed": "fastembed.rerank.cross_encoder is not installed",
-        sentence_onnx.NAME: "No module named optimum",
-    }
+        apart = [await opened.arms[0].run(_TASK) for _ in range(2)]
+    assert opened.missing == {"absent": "it is not installed", sentence_onnx.NAME: "No module named optimum"}
+    here = await padded.open_pairs(cross_folder).run(_TASK)
+    assert [done.values.tolist() for done in apart] == [here.values.tolist()] * 2
+
+
+@pytest.mark.parametrize(
+    ("package", "opener"), [("sentence_transformers", sentence), ("fastembed.rerank.cross_encoder", fast)]
+)
+def test_missing_packages_are_named(
+    cross_folder: PeerFolder, monkeypatch: pytest.MonkeyPatch, package: str, opener: ModuleType
+) -> None:
+    """An arm without its library says which."""
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ArmMissing, match=f"{package} is not installed"):
+        opener.open_pairs(cross_folder)
 
 
 async def test_child_answers_with_values_and_its_own_time(cross_folder: PeerFolder, tmp_path: Path) -> None:

@@ -52,9 +52,12 @@ class ArmMissing(Exception):
     """An arm cannot take part; it is reported, and the others run."""
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"{name} is left out: {reason}")
+        super().__init__(name, reason)
         self.name = name
         self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.name} is left out: {self.reason}"
 
 
 def versions(*packages: str) -> str:

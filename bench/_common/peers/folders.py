@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,7 +51,7 @@ def cross_encoder_folder(models: Path, name: str, into: Path, max_tokens: int) -
     _link(into / "tokenizer.json", models / "tokenizer.json")
     _link(into / ONNX_FILE, models / f"{name}-int8.onnx")
     weights = models / f"{name}.fp16.safetensors"
-    return PeerFolder(into, max_tokens, lambda: _widen(weights, into / "model.safetensors"))
+    return PeerFolder(into, max_tokens, partial(_widen, weights, into / "model.safetensors"))
 
 
 def bi_encoder_folder(model: Path, wheel: str, into: Path, max_tokens: int) -> PeerFolder:
@@ -60,7 +61,7 @@ def bi_encoder_folder(model: Path, wheel: str, into: Path, max_tokens: int) -> P
         _link(into / file, model / file)
     (into / "1_Pooling").mkdir()
     _link(into / "1_Pooling" / "config.json", model / "1_Pooling" / "config.json")
-    return PeerFolder(into, max_tokens, lambda: _link_from_wheel(wheel, into / "model.safetensors"))
+    return PeerFolder(into, max_tokens, partial(_link_from_wheel, wheel, into / "model.safetensors"))
 
 
 def _prepare(into: Path, max_tokens: int) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench._common.peers.apart import awake
 from bench._common.peers.arms import Arm, ArmMissing, Done, Task
 from bench._common.peers.folders import PeerFolder
 
@@ -40,8 +41,8 @@ async def open_arm(python: str, kind: str, folder: PeerFolder) -> AsyncIterator[
     try:
         yield Arm(NAME, "int8", await _started(child), lambda task: _ask(child, task))
     finally:
-        if child.stdin:
-            child.stdin.close()
+        if child.returncode is None:
+            child.kill()
         await child.wait()
 
 
@@ -55,9 +56,10 @@ async def _started(child: Process) -> str:
 async def _ask(child: Process, task: Task) -> Done:
     if child.stdin is None:
         raise RuntimeError("the child has no standard input")
-    child.stdin.write(json.dumps({"query": task.query, "passages": task.passages}).encode() + b"\n")
-    await child.stdin.drain()
-    line = await _line(child)
+    with awake(child.pid):
+        child.stdin.write(json.dumps({"query": task.query, "passages": task.passages}).encode() + b"\n")
+        await child.stdin.drain()
+        line = await _line(child)
     if not line:
         raise RuntimeError("the child of the ONNX arm ended; run it by itself to see why")
     answer = json.loads(line)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bench._common.peers.arms import Arm, Task
 
-# Threads of other libraries spin for a while after a call, and would take from the next arm.
+# For the system to settle after one arm was stopped and before the next one begins.
 _REST_S = 0.03
 
 
