@@ -65,8 +65,8 @@ class AnytimeReranker:
         """Scores as many candidates as it takes. `deadline_ns` is on the clock of `time.monotonic_ns`.
 
         Raises:
-            RerankIncomplete: a pair failed, was refused, or came too late for a result to be made of scored pairs alone;
-                no score of the pool is to be used.
+            RerankIncomplete: a pair failed, was refused, or came too late for a result of scored pairs alone; no score
+                of the pool is to be used.
         """
         asker = Asker(pool.tenant, self._reranker.revision, pool.query)
         cache = self._cache if pool.cached else None
