@@ -319,10 +319,10 @@ async def test_generate_that_waits_too_long_for_a_permit_is_refused(setup: Setup
 
 
 def reranking(setup: Setup, reranker: AsyncReranker) -> tuple[Pipeline, RetrieveRequest]:
-    """Returns a pipeline with the reranker, and a request that uses it."""
+    """Returns a pipeline with the reranker, and a request that uses it however certain the first stages are."""
     pipeline = Pipeline(replace(setup.app.engines, reranker=reranker), setup.app.pipeline._admission, setup.live)
     asked = request(setup, "How tight is valve 7?")
-    return pipeline, replace(asked, thresholds=replace(asked.thresholds, rerank=True))
+    return pipeline, replace(asked, thresholds=replace(asked.thresholds, rerank=True, gate_margin=0.0))
 
 
 async def test_rerank_scores_stay_with_their_passages(setup: Setup) -> None:
