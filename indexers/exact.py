@@ -75,7 +75,7 @@ class ExactShard:
         """Returns the token codes of each chunk; None for one without, or not held."""
         found: list[NDArray[np.uint8] | None] = [None] * len(keys.rows)
         for block in self._blocks:
-            asked, positions = held(keys, block.rows, block.ids, block.alive)
+            asked, positions = held(keys, block.rows, block.ids, ~block.alive)
             for key, position in zip(asked.tolist(), positions.tolist(), strict=True):
                 found[key] = block.codes[position]
         return found

@@ -73,7 +73,7 @@ class GenerationShard:
         """Returns the token codes of each chunk; None for one without, or not held. Reads nothing of the file yet."""
         arrays = self._arrays
         found: list[NDArray[np.uint8] | None] = [None] * len(keys.rows)
-        asked, positions = held(keys, arrays.rows, arrays.ids, ~self._dead)
+        asked, positions = held(keys, arrays.rows, arrays.ids, self._dead)
         ends = arrays.code_ends[positions]
         begins = np.where(positions > 0, arrays.code_ends[positions - 1], 0)
         for key, begin, end in zip(asked.tolist(), begins.tolist(), ends.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Late interaction from stored token codes: the pieces of many passages are put together and scored in one go."""
+"""Late interaction from token codes, stored or just computed: those of many passages are scored in one go."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from encoders.types import TokenCodec
 def scores_of(
     query: NDArray[np.float32], pieces: Sequence[NDArray[np.uint8] | None], codec: TokenCodec
 ) -> NDArray[np.float32]:
-    """Returns the score of each passage, float32 [n], from its codes [tokens * code_bytes]; NaN for one without."""
+    """Returns the score of each passage, float32 [n], from its codes, token after token; NaN for one without."""
     scores = no_scores(len(pieces))
     there = [piece for piece in pieces if piece is not None]
     if there:
         codes = np.concatenate(there).reshape(-1, codec.code_bytes)
-        ends = np.cumsum([len(piece) for piece in there]) // codec.code_bytes
+        ends = np.cumsum([piece.size for piece in there]) // codec.code_bytes
         scores[[piece is not None for piece in pieces]] = codec.scores(query, codes, ends)
     return scores
 

@@ -82,11 +82,11 @@ def keys_of(passages: Sequence[Passage]) -> ChunkKeys:
 
 
 def held(
-    keys: ChunkKeys, rows: NDArray[np.int64], ids: NDArray[np.uint8], alive: NDArray[np.bool_]
+    keys: ChunkKeys, rows: NDArray[np.int64], ids: NDArray[np.uint8], dead: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns which of the keys are among the increasing rows and alive, and at which positions there."""
+    """Returns which of the keys are among the increasing rows and not dead, and at which positions there."""
     positions = np.minimum(np.searchsorted(rows, keys.rows), len(rows) - 1)
-    same = (rows[positions] == keys.rows) & alive[positions]
+    same = (rows[positions] == keys.rows) & ~dead[positions]
     same &= (ids[positions] == keys.ids).all(axis=1)
     asked = np.flatnonzero(same)
     return asked, positions[asked]

@@ -17,6 +17,7 @@ from encoders.errors import EncoderError, WorkExpired
 from encoders.types import AsyncDenseEncoder, WorkClass
 from indexers.errors import IndexUnavailable
 from indexers.index import Index
+from indexers.late import scores_of
 from indexers.types import Passage
 from rerank.errors import LateIncomplete, Reason
 from retrieval.caching.token_codes import TokenCodes
@@ -123,5 +124,4 @@ class LateInteraction:
     def _compare(self, tokens: NDArray[np.float32], codes: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
         codec = self._encoder.codec
         assert codec is not None
-        ends = np.cumsum([len(one) for one in codes])
-        return codec.scores(tokens, np.concatenate(codes), ends)
+        return scores_of(tokens, codes, codec)

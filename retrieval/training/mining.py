@@ -12,6 +12,7 @@ from encoders.bm25 import Bm25Statistics, collect_statistics, query_vector, uppe
 from encoders.terms import count_terms
 from encoders.types import EncodedQuery, TokenCodec
 from indexers.chunking import Chunker
+from indexers.late import scores_of
 from indexers.postings import Postings, build_postings
 from indexers.scoring import best, dense_scores
 from indexers.types import Document
@@ -109,11 +110,10 @@ def _late(
     codec: TokenCodec | None, codes: Sequence[NDArray[np.uint8] | None], query: EncodedQuery
 ) -> NDArray[np.float64] | None:
     """Returns a score a passage; None when late interaction takes no part, as in the service."""
-    known = [one for one in codes if one is not None]
-    if codec is None or query.tokens is None or not len(query.tokens) or not known or len(known) < len(codes):
+    if codec is None or query.tokens is None or not len(query.tokens) or not codes:
         return None
-    ends = np.cumsum([len(one) for one in known])
-    return codec.scores(query.tokens, np.concatenate(known), ends).astype(np.float64)
+    scores = scores_of(query.tokens, codes, codec).astype(np.float64)
+    return None if np.isnan(scores).any() else scores
 
 
 def _pool(
