@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from encoders.errors import ModelUnsupported, NonFiniteOutput
-from encoders.inputs import feed, feed_batch, inputs_of
+from encoders.inputs import inputs_of, run_in_pieces
 from encoders.kinds import ModelKind, require_kind
 from encoders.late.tokens import TokenProjection
 from encoders.models import ModelFiles, Pooling
 from encoders.onnx import OnnxSession, Tensor
-from encoders.pieces import EXACT, PiecePolicy, cut
+from encoders.pieces import EXACT, PiecePolicy
 from encoders.static import StaticEngine, open_static_tokenizer
 from encoders.tokenizing import Tokenization
 from encoders.types import TextKind, TokenizedText
@@ -78,12 +78,8 @@ class DenseEngine:
             NonFiniteOutput, EncodingFailed: as `run`.
         """
         found: list[tuple[NDArray[np.float32], NDArray[np.float32] | None]] = [(_NOTHING, None)] * len(items)
-        for positions in cut([item.token_count for item in items], self.policy):
-            piece = [items[position] for position in positions]
-            inputs = feed(piece[0], self._takes) if len(piece) == 1 else feed_batch(piece, self._takes)
-            outputs = self._session.run(inputs, self._output.name)
-            for position, output in zip(positions, outputs, strict=True):
-                found[position] = self._pooled(output, items[position].token_count)
+        for position, output in run_in_pieces(self._session, self._output.name, self._takes, items, self.policy):
+            found[position] = self._pooled(output, items[position].token_count)
         return found
 
     def _pooled(

@@ -5,13 +5,14 @@ BERT takes token types, ModernBERT and RoBERTa do not: a model is fed what its g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from encoders.errors import ModelUnsupported
 from encoders.onnx import OnnxSession
+from encoders.pieces import PiecePolicy, cut
 from encoders.types import TokenizedText
 
 
@@ -50,3 +51,17 @@ def feed_batch(items: Sequence[TokenizedText], names: frozenset[str]) -> dict[st
         given["attention_mask"][row, : item.token_count] = 1
         given["token_type_ids"][row, : item.token_count] = item.type_ids
     return {name: given[name] for name in names}
+
+
+def run_in_pieces(
+    session: OnnxSession, output: str, names: frozenset[str], items: Sequence[TokenizedText], policy: PiecePolicy
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Runs a model over texts, cut as the policy says; yields each text's position and its row of the output.
+
+    Raises:
+        EncodingFailed: the session failed on a piece.
+    """
+    for positions in cut([item.token_count for item in items], policy):
+        piece = [items[position] for position in positions]
+        inputs = feed(piece[0], names) if len(piece) == 1 else feed_batch(piece, names)
+        yield from zip(positions, session.run(inputs, output), strict=True)

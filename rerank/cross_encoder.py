@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from encoders.calibration import Calibration
 from encoders.curve import sample_of
 from encoders.errors import EncoderError, ModelUnsupported, NonFiniteOutput, WorkExpired
-from encoders.inputs import feed, feed_batch, inputs_of
+from encoders.inputs import inputs_of, run_in_pieces
 from encoders.kinds import ModelKind, require_kind
 from encoders.measured import Measurements
 from encoders.models import ModelFiles
 from encoders.onnx import OnnxSession, Tensor
-from encoders.pieces import EXACT, PiecePolicy, cut
+from encoders.pieces import EXACT, PiecePolicy
 from encoders.scheduler import TokenScheduler
 from encoders.selfcheck import PairCheck
 from encoders.sources import ModelSource
@@ -68,11 +68,8 @@ class CrossEncoderEngine:
             EncodingFailed: the session failed on a pair.
         """
         logits = [0.0] * len(items)
-        for positions in cut([item.token_count for item in items], self.policy):
-            piece = [items[position] for position in positions]
-            inputs = feed(piece[0], self._takes) if len(piece) == 1 else feed_batch(piece, self._takes)
-            for position, heads in zip(positions, self._session.run(inputs, self._output.name), strict=True):
-                logits[position] = self._logit(heads.astype(np.float64))
+        for position, heads in run_in_pieces(self._session, self._output.name, self._takes, items, self.policy):
+            logits[position] = self._logit(heads.astype(np.float64))
         return logits
 
     def _logit(self, heads: NDArray[np.float64]) -> float:
