@@ -1,0 +1,52 @@
+"""The one type of cache keys, and the hash that makes them.
+
+A key is made by `Scope` alone, which puts in the tenant, the data policy, the models and whatever else shapes a value,
+so an incomplete key cannot be written: caches take no bytes. Tenant and collection stand in it in the clear besides,
+for what is deleted by tenant or collection; they take no part in telling keys apart beyond the hash.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from hashlib import blake2b
+
+KEY_FORMAT = 2
+
+
+class Purpose(enum.Enum):
+    """What a cached value is; the letter is its place in a shared store."""
+
+    EMBEDDING = "e"
+    TOKEN_CODES = "t"
+    PAIR_SCORE = "p"
+    RESULT = "r"
+    ANSWER = "a"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """Names one cached value of one tenant."""
+
+    purpose: Purpose
+    tenant: str
+    collection: str  # empty when the value does not depend on a collection
+    digest: bytes  # 32 bytes over everything that shapes the value
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @property
+    def hex(self) -> str:
+        """The digest as people write it."""
+        return self.digest.hex()
+
+
+def hash_parts(purpose: Purpose, parts: tuple[str, ...]) -> bytes:
+    """Returns 32 bytes over the parts, each with its length, so that no two lists of parts are alike by concatenation."""
+    digest = blake2b(digest_size=32, person=f"headrace{KEY_FORMAT}{purpose.value}".encode())
+    for part in parts:
+        content = part.encode("utf-8", "surrogatepass")
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)
+    return digest.digest()
