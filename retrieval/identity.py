@@ -70,7 +70,7 @@ class Authenticator:
             raise Unauthenticated("the API key has expired")
         if not key.tenant:
             raise Unauthenticated("the API key has no tenant")
-        return Identity(key.tenant, frozenset(key.roles), key.name)
+        return Identity(key.tenant, frozenset(key.roles), key.name, key.data_policy)
 
     def _find(self, presented: str) -> ApiKey | None:
         digest = hash_of(presented)

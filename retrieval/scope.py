@@ -1,17 +1,18 @@
 """Whose request this is and what state it reads: the type that every cache key is made from.
 
-The tenant comes from the credential alone. A key is a hash over all fields with their names, so a field that is added
-here changes every key and none can be left out.
+The tenant and the data policy come from the credential alone. A key is a hash over the fields of the scope and over all
+that shapes the value, taken field by field from the types themselves, so a field that is added changes every key and
+none can be left out.
 """
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from indexers.filters import Filter
 from indexers.types import CollectionKey, Epoch
-
-KEY_FORMAT = 1
+from retrieval.caching.keys import CacheKey, Purpose, hash_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,16 @@ class Identity:
     tenant: str
     roles: frozenset[str]
     key_name: str
+    data_policy: str = ""  # answers are shared among keys of one policy only
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRevisions:
+    """The models that shape vectors and scores, each with its revision; empty when there is none."""
+
+    dense: str
+    sparse: str = ""
+    cross_encoder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +39,54 @@ class Scope:
     """What a request may see and what shapes its values."""
 
     tenant: str
+    data_policy: str
     collection: str
+    incarnation: str  # tells a collection from an earlier one of the same name
     epoch: Epoch
-    dense_model: str
-    dense_revision: str
+    models: ModelRevisions
+    filter: Filter | None = None  # coerced
 
     @property
     def key(self) -> CollectionKey:
         """The collection, with its tenant."""
         return CollectionKey(self.tenant, self.collection)
 
-    def embedding_key(self, kind: str, text: str) -> bytes:
-        """Returns the cache key of a text's vector: everything but collection and epoch, which do not shape it."""
-        return hash_key("embedding", (self.tenant, self.dense_model, self.dense_revision, kind, text))
+    def embedding_key(self, query: str) -> CacheKey:
+        """Returns the key of a query's vectors, which depend on the tenant's text and the model alone."""
+        return self._anywhere(Purpose.EMBEDDING, self.models.dense, query)
 
-    def result_key(self, purpose: str, shape: tuple[str, ...]) -> bytes:
-        """Returns the cache key of a value that depends on the collection's state."""
-        own = tuple(str(getattr(self, field.name)) for field in fields(self))
-        return hash_key(purpose, own + shape)
+    def token_codes_key(self, text: str) -> CacheKey:
+        """Returns the key of a passage's token codes."""
+        return self._anywhere(Purpose.TOKEN_CODES, self.models.dense, text)
+
+    def result_key(self, query: str, shape: object) -> CacheKey:
+        """Returns the key of what a search gives in this state; `shape` is a frozen dataclass of all that shapes it."""
+        return self._here(Purpose.RESULT, self._all(), repr(shape), query)
+
+    def partition(self, shape: object) -> CacheKey:
+        """Returns what two questions must have in common for one answer to serve both: all but state and wording."""
+        return self._here(Purpose.ANSWER, self._all(without="epoch"), repr(shape))
+
+    def _anywhere(self, purpose: Purpose, *parts: str) -> CacheKey:
+        return CacheKey(purpose, self.tenant, "", hash_parts(purpose, (self.tenant, *parts)))
+
+    def _here(self, purpose: Purpose, *parts: str) -> CacheKey:
+        return CacheKey(purpose, self.tenant, self.collection, hash_parts(purpose, parts))
+
+    def _all(self, without: str = "") -> str:
+        return repr([(field.name, getattr(self, field.name)) for field in fields(self) if field.name != without])
 
 
-def hash_key(purpose: str, parts: tuple[str, ...]) -> bytes:
-    """Hashes the parts, each with its length, so that no two lists of parts collide by concatenation."""
-    digest = hashlib.blake2b(digest_size=32, person=f"headrace{KEY_FORMAT}".encode())
-    for part in (purpose, *parts):
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "little"))
-        digest.update(data)
-    return digest.digest()
+def within(partition: CacheKey, *parts: str) -> CacheKey:
+    """Returns the key of one question in a partition."""
+    digest = hash_parts(partition.purpose, (partition.hex, *parts))
+    return CacheKey(partition.purpose, partition.tenant, partition.collection, digest)
+
+
+def pair_keys(tenant: str, revision: str, query: str, passages: Sequence[str]) -> list[CacheKey]:
+    """Returns the key of each pair's logit, which depends on the cross-encoder and the two texts alone."""
+    asked = hash_parts(Purpose.PAIR_SCORE, (tenant, revision, query)).hex()
+    return [
+        CacheKey(Purpose.PAIR_SCORE, tenant, "", hash_parts(Purpose.PAIR_SCORE, (asked, passage)))
+        for passage in passages
+    ]

@@ -9,11 +9,12 @@ import enum
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from encoders.types import EncodedQuery
 from indexers.filters import Filter
 from indexers.types import Epoch, Passage
 from rerank.calibrate import Mixture
 from rerank.stopping import StopRule
-from retrieval.clock import Ledger
+from retrieval.clock import Ledger, RerankReport
 
 
 class Mode(enum.Enum):
@@ -55,6 +56,16 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheControl:
+    """What the caller asks of the caches of results and answers."""
+
+    no_cache: bool = False  # serve nothing that was made for another request
+    no_store: bool = False  # keep nothing of this one
+    only_if_cached: bool = False  # fail rather than compute
+    max_age_s: float | None = None  # serve nothing that is older
+
+
+@dataclass(frozen=True, slots=True)
 class RetrieveRequest:
     """A checked question: the query is not blank, the thresholds are within bounds, the filter is not coerced yet."""
 
@@ -64,6 +75,8 @@ class RetrieveRequest:
     query: str
     filter: Filter | None
     thresholds: Thresholds
+    cache_control: CacheControl = CacheControl()
+    data_policy: str = ""  # from the credential
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +156,23 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What a retrieval found and assembled, whoever asked: given to all who ask the same, and kept by the cache."""
+
+    hits: tuple[Hit, ...]
+    context: Context
+    epoch: Epoch
+    dense: EncodedQuery | None = None  # None when the query was not embedded
+    query_tokens: int = 0
+    query_truncated: bool = False
+    candidates: int = 0
+    rerank: RerankReport | None = None
+    degraded: tuple[str, ...] = ()  # steps down that shaped it
+    deadline_ns: int = 0  # of the request that it was made for, on the clock of time.monotonic_ns
+    made_at_ns: int = 0  # on the same clock
+
+
+@dataclass(frozen=True, slots=True)
 class Retrieved:
     """The hits, best first, the context made of them, and where the time went."""
 
@@ -151,6 +181,56 @@ class Retrieved:
     context: Context
     ledger: Ledger
     epoch: Epoch
+
+
+class Reuse(enum.Enum):
+    """Whether an answer that was made before served."""
+
+    NONE = "none"
+    EQUAL = "equal"  # the same question, after normalisation
+    SIMILAR = "similar"  # a question in other words
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceReport:
+    """Whether retrieval still finds what an answer was made from."""
+
+    cited: int = 0  # passages that the answer cites
+    found: int = 0  # of them, those that are found again with the same content
+    weakest_rank: int = 0  # from 1, of the worst placed of those; 0 when none is found
+    newcomers: int = 0  # passages above that place that the answer was not made with
+    trusted: bool = False  # not checked now, but a moment ago
+
+    @property
+    def holds(self) -> bool:
+        """Whether the answer may be used as far as the evidence goes."""
+        return self.trusted or (0 < self.cited == self.found and not self.newcomers)
+
+
+@dataclass(frozen=True, slots=True)
+class RiskReport:
+    """What is known of how well an answer serves a question in other words."""
+
+    error_estimate: float  # of this answer for this question, in [0, 1]
+    error_bound: float  # upper confidence bound of the share of wrong ones among those served; 1 without evidence
+    max_error_rate: float  # what the settings accept
+    labels: int  # comparisons that were learned from
+
+
+@dataclass(frozen=True, slots=True)
+class ReuseReport:
+    """What the answer cache did, with the value of each gate; `reason` says why nothing served, empty when one did."""
+
+    reuse: Reuse = Reuse.NONE
+    reason: str = ""
+    key: str = ""  # of the answer that served, or was stored
+    tier: str = ""  # where it was: `memory`, `shared`
+    age_ms: int = 0
+    similarity: float = 0.0  # cosine of the two questions; 1 for an equal one
+    evidence: EvidenceReport | None = None  # of the answer that served or came nearest to it
+    risk: RiskReport | None = None
+    stored: bool = False  # whether the new answer was kept
+    shadowed: bool = False  # whether a new answer is made besides, to compare
 
 
 class FinishReason(enum.Enum):
@@ -226,6 +306,7 @@ class Completed:
     ledger: Ledger
     backend: str
     model: str
+    reuse: ReuseReport = ReuseReport()
 
 
 GenerateEvent: TypeAlias = Retrieved | Delta | Completed

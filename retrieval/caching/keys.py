@@ -18,7 +18,7 @@ class Purpose(enum.Enum):
     """What a cached value is; the letter is its place in a shared store."""
 
     EMBEDDING = "e"
-    TOKEN_CODES = "t"
+    TOKEN_CODES = "t"  # noqa: S105 - no password
     PAIR_SCORE = "p"
     RESULT = "r"
     ANSWER = "a"
@@ -43,7 +43,7 @@ class CacheKey:
 
 
 def hash_parts(purpose: Purpose, parts: tuple[str, ...]) -> bytes:
-    """Returns 32 bytes over the parts, each with its length, so that no two lists of parts are alike by concatenation."""
+    """Returns 32 bytes over the parts, each with its length, so that no two lists of parts collide by concatenation."""
     digest = blake2b(digest_size=32, person=f"headrace{KEY_FORMAT}{purpose.value}".encode())
     for part in parts:
         content = part.encode("utf-8", "surrogatepass")

@@ -108,9 +108,6 @@ class LateSettings(Section):
     weight: float = live(0.4, ge=0.0, le=10.0)
     """Weight of its score in the final one, which is the weighted mean of the scores that took part."""
 
-    cache_bytes: int = Field(default=64 * 1024 * 1024, ge=0, le=16 * 1024**3)
-    """Memory for token codes computed at query time, for collections that store none; 0 turns the cache off."""
-
 
 class LineSettings(Section):
     """A prediction of logits, for a certain number of good passages among those scored so far."""
@@ -192,9 +189,6 @@ class RerankSettings(Section):
 
     cross_encoder_weight: float = live(1.0, gt=0.0, le=10.0)
     """Weight of the cross-encoder's score, between 0 and 1, in the same mean."""
-
-    score_cache_bytes: int = Field(default=32 * 1024 * 1024, ge=0, le=16 * 1024**3)
-    """Memory for the cross-encoder's scores of pairs seen before; 0 turns the cache off."""
 
     late: LateSettings = LateSettings()
     """Late interaction."""

@@ -56,6 +56,9 @@ class ApiKey(Section):
     roles: tuple[Role, ...] = ("read",)
     """What the key may do: `read`, `write`, `admin`."""
 
+    data_policy: str = Field(default="", max_length=64)
+    """A name for what may be done with the data; cached answers are shared among keys of one policy only."""
+
     expires_at: datetime | None = None
     """When the key ends, with a time zone; absent means never."""
 
@@ -127,9 +130,6 @@ class RetrievalSettings(Section):
 
     min_score: float = live(-1.0, ge=-1.0, le=2.0)
     """Hits below this final score are left out; a score equal to it stays."""
-
-    query_cache_bytes: int = Field(default=16 * 1024 * 1024, ge=0, le=16 * 1024**3)
-    """Memory for cached query embeddings; 0 turns the cache off."""
 
     @model_validator(mode="after")
     def _bounds_agree(self) -> RetrievalSettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from retrieval.settings.base import Section
+from retrieval.settings.caching import CacheSettings
 from retrieval.settings.engines import ChunkingSettings, EncodersSettings, IndexSettings, RerankSettings
 from retrieval.settings.service import (
     AdmissionSettings,
@@ -51,6 +52,9 @@ class Settings(Section):
 
     generation: GenerationSettings = GenerationSettings()
     """How answers are made."""
+
+    cache: CacheSettings = CacheSettings()
+    """What was computed before, and when it may be used again."""
 
     log: LogSettings = LogSettings()
     """The log."""

@@ -1,0 +1,30 @@
+"""What must not be cached: by tenant, by collection, or by what a document's metadata says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from indexers.types import Metadata
+from retrieval.settings.caching import CachePolicySettings
+from retrieval.types import Hit
+
+
+def may_cache(policies: Sequence[CachePolicySettings], tenant: str, collection: str) -> bool:
+    """Tells whether anything of this collection may be cached."""
+    return not any(_concerns(policy, tenant, collection) and not policy.field for policy in policies)
+
+
+def may_keep(policies: Sequence[CachePolicySettings], tenant: str, collection: str, hits: Iterable[Hit]) -> bool:
+    """Tells whether a result or an answer made from these passages may be kept."""
+    ours = [policy for policy in policies if policy.field and _concerns(policy, tenant, collection)]
+    return not ours or not any(_has(hit.passage.metadata, policy) for hit in hits for policy in ours)
+
+
+def _concerns(policy: CachePolicySettings, tenant: str, collection: str) -> bool:
+    return policy.tenant in ("", tenant) and policy.collection in ("", collection)
+
+
+def _has(metadata: Metadata, policy: CachePolicySettings) -> bool:
+    value = metadata.get(policy.field)
+    values = value if isinstance(value, tuple) else (value,)
+    return any(str(one).casefold() == policy.value.casefold() for one in values if one is not None)

@@ -1,0 +1,185 @@
+"""The settings of the caches: how much they hold, when an answer may be used again, what several processes share."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Literal
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from retrieval.settings.base import Section, live
+
+_MIB = 1024 * 1024
+_GIB = 1024 * _MIB
+_KEY_BYTES = 32
+
+
+class AnswerCacheSettings(Section):
+    """When a complete answer is used again. Retrieval runs all the same, and decides whether it still holds."""
+
+    enabled: bool = live(True)
+    """Whether answers are kept and used again."""
+
+    memory_bytes: int = Field(default=64 * _MIB, ge=0, le=16 * _GIB)
+    """Memory for answers; 0 keeps none in this process."""
+
+    ttl_s: float = live(86_400.0, gt=0.0, le=31_536_000.0)
+    """How long an answer may live, give or take a tenth; its evidence may end it earlier."""
+
+    trust_ms: int = live(0, ge=0, le=60_000)
+    """For this long after an answer's evidence was checked, the same question skips retrieval; 0 checks every time."""
+
+    similar: bool = live(True)
+    """Whether an answer may serve a question in other words, once there is evidence that this goes well."""
+
+    min_similarity: float = live(0.7, ge=0.0, le=1.0)
+    """Cosine of two questions below which they are not compared."""
+
+    max_error_rate: float = live(0.01, ge=0.0, le=0.5)
+    """Share of wrong answers that is accepted among those served to questions in other words; 0 serves none of them."""
+
+    shadow_share: float = live(0.05, ge=0.0, le=1.0)
+    """Share of answers served to questions in other words that is generated anew besides, compared and counted; without
+    it no error is ever noticed, except by what apps report."""
+
+
+class RedisKeySettings(Section):
+    """A key that values are encrypted with."""
+
+    id: int = Field(ge=0, le=65_535)
+    """The number that values carry, so that the key is found again."""
+
+    secret: SecretStr
+    """32 random bytes in base64; each tenant's own key is derived from it."""
+
+    tenant: str = ""
+    """The tenant whose values alone the key is for; empty for every tenant without a key of its own."""
+
+    @field_validator("secret")
+    @classmethod
+    def _is_key(cls, value: SecretStr) -> SecretStr:
+        try:
+            decoded = base64.b64decode(value.get_secret_value(), validate=True)
+        except binascii.Error:
+            decoded = b""
+        if len(decoded) != _KEY_BYTES:
+            raise ValueError(f"must be {_KEY_BYTES} bytes in base64")
+        return value
+
+
+class RedisSettings(Section):
+    """A Redis or Valkey that several processes share. It may be slow, full or gone: requests go on without it."""
+
+    mode: Literal["off", "standalone", "sentinel", "cluster"] = "off"
+    """What there is: nothing, one server, a primary that Sentinels name, or a cluster."""
+
+    nodes: tuple[str, ...] = ("127.0.0.1:6379",)
+    """`host:port` of the server, of the Sentinels, or of some nodes of the cluster."""
+
+    service: str = "mymaster"
+    """What Sentinels call the primary."""
+
+    database: int = Field(default=0, ge=0, le=1_000_000)
+    """The number of the database; a cluster has only 0."""
+
+    username: str = ""
+    """The user; empty for the default one."""
+
+    password: SecretStr = SecretStr("")
+    """The password; empty for none."""
+
+    tls: bool = False
+    """Whether the connection is encrypted and the server's certificate checked."""
+
+    tls_ca_file: str = ""
+    """Certificates that are trusted, as PEM; empty for those of the system."""
+
+    tls_cert_file: str = ""
+    """Our own certificate, as PEM, where the server asks for one."""
+
+    tls_key_file: str = ""
+    """The key of our own certificate."""
+
+    budget_ms: float = Field(default=20.0, gt=0.0, le=1000.0)
+    """How long a request may wait for the shared tier; after that it goes on without."""
+
+    max_connections: int = Field(default=8, ge=1, le=1000)
+    """Connections at most; a cluster has as many a node."""
+
+    compress_above_bytes: int = Field(default=1024, ge=0, le=64 * _MIB)
+    """Larger values are compressed."""
+
+    max_value_bytes: int = Field(default=8 * _MIB, ge=1024, le=256 * _MIB)
+    """Larger values are neither written nor read."""
+
+    key_prefix: str = Field(default="headrace", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
+    """How the keys begin, for databases that others use too."""
+
+    ttl_s: float = Field(default=604_800.0, gt=0.0, le=31_536_000.0)
+    """How long vectors and scores are kept, give or take a tenth."""
+
+    share_results: bool = False
+    """Whether search results go there too: reading one takes about as long as a search of an embedded collection."""
+
+    encryption_keys: tuple[RedisKeySettings, ...] = ()
+    """Keys; of those for a tenant the first encrypts and all decrypt. Without any, values are not encrypted."""
+
+    @model_validator(mode="after")
+    def _agrees(self) -> RedisSettings:
+        if not self.nodes:
+            raise ValueError("nodes must not be empty")
+        if len({(key.tenant, key.id) for key in self.encryption_keys}) != len(self.encryption_keys):
+            raise ValueError("two encryption_keys have the same tenant and id")
+        if self.mode == "cluster" and self.database:
+            raise ValueError("a cluster has no database but 0")
+        return self
+
+
+class CachePolicySettings(Section):
+    """What must not be cached. Everything that the rule names must agree."""
+
+    tenant: str = ""
+    """The tenant; empty for all."""
+
+    collection: str = ""
+    """The collection; empty for all."""
+
+    field: str = ""
+    """A metadata field; with it, only results and answers made from documents that have the value are not kept."""
+
+    value: str = ""
+    """The field's value, as text."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> CachePolicySettings:
+        if not (self.tenant or self.collection or self.field):
+            raise ValueError("a policy must name a tenant, a collection or a field")
+        if bool(self.field) != bool(self.value):
+            raise ValueError("field and value belong together")
+        return self
+
+
+class CacheSettings(Section):
+    """What was computed before. Keys hold everything that shapes a value; search results end with the next write."""
+
+    embeddings_bytes: int = Field(default=16 * _MIB, ge=0, le=16 * _GIB)
+    """Memory for query embeddings; 0 turns the cache off."""
+
+    token_codes_bytes: int = Field(default=64 * _MIB, ge=0, le=16 * _GIB)
+    """Memory for token codes computed at query time, for collections that store none; 0 turns the cache off."""
+
+    pair_scores_bytes: int = Field(default=32 * _MIB, ge=0, le=16 * _GIB)
+    """Memory for the cross-encoder's scores of pairs seen before; 0 turns the cache off."""
+
+    results_bytes: int = Field(default=64 * _MIB, ge=0, le=16 * _GIB)
+    """Memory for search results with their contexts; 0 turns the cache off."""
+
+    answers: AnswerCacheSettings = AnswerCacheSettings()
+    """Complete answers."""
+
+    redis: RedisSettings = RedisSettings()
+    """The tier that several processes share."""
+
+    policies: tuple[CachePolicySettings, ...] = live(())
+    """What must not be cached."""
