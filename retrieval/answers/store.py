@@ -51,6 +51,7 @@ class AnswerStore:
         )
         self._questions: dict[CacheKey, NearestQuestions] = {}
         self._on_gone = on_gone
+        self._replaced: CacheKey | None = None  # while its new answer is put in place of the old one
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -66,8 +67,9 @@ class AnswerStore:
 
     def put(self, kept: Kept) -> bool:
         """Keeps an answer in place of an earlier one to the same question; returns False when it is too large."""
-        key = kept.answer.key
+        key = self._replaced = kept.answer.key
         self._entries.put(key, kept)
+        self._replaced = None
         if key not in self._entries:
             return False
         if kept.encoded is not None:
@@ -91,7 +93,7 @@ class AnswerStore:
             return
         for neighbour in questions.search(vector, limit, min_similarity):
             key = CacheKey(partition.purpose, partition.tenant, partition.collection, neighbour.key)
-            kept = self._entries.get(key)
+            kept = self._entries.peek(key)
             if kept is not None:
                 yield Near(kept, neighbour.similarity)
 
@@ -109,7 +111,8 @@ class AnswerStore:
             questions.remove(key.digest)
             if not len(questions):
                 del self._questions[partition]
-        self._on_gone(key)
+        if key != self._replaced:
+            self._on_gone(key)
 
 
 def size_of(kept: Kept) -> int:

@@ -22,34 +22,55 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from headrace.v1 import common_pb2 as headrace_dot_v1_dot_common__pb2
 from headrace.v1 import index_pb2 as headrace_dot_v1_dot_index__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17headrace/v1/admin.proto\x12\x0bheadrace.v1\x1a\x17headrace/v1/index.proto\"\x10\n\x0eGetInfoRequest\"\xdd\x01\n\x0fGetInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08uptime_s\x18\x02 \x01(\x01\x12&\n\x06models\x18\x03 \x03(\x0b\x32\x16.headrace.v1.ModelInfo\x12,\n\x0b\x63ollections\x18\x04 \x03(\x0b\x32\x17.headrace.v1.Collection\x12&\n\x08settings\x18\x05 \x03(\x0b\x32\x14.headrace.v1.Setting\x12\x17\n\x0f\x65ncoder_workers\x18\x06 \x01(\r\x12\x10\n\x08\x62\x61\x63kends\x18\x07 \x03(\t\"\xf3\x01\n\tModelInfo\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\t\x12\x0b\n\x03\x64im\x18\x04 \x01(\r\x12\x12\n\nmax_tokens\x18\x05 \x01(\r\x12\x14\n\x0cns_per_token\x18\x06 \x01(\x04\x12\x0c\n\x04\x66ile\x18\x07 \x01(\t\x12\x11\n\tprecision\x18\x08 \x01(\t\x12&\n\x05\x63heck\x18\t \x01(\x0b\x32\x17.headrace.v1.ModelCheck\x12\x12\n\nint8_speed\x18\n \x01(\x01\x12#\n\x06pieces\x18\x0b \x01(\x0b\x32\x13.headrace.v1.Pieces\"z\n\nModelCheck\x12\x17\n\x0freference_count\x18\x01 \x01(\r\x12\x15\n\rlowest_cosine\x18\x02 \x01(\x01\x12\x13\n\x0bmean_cosine\x18\x03 \x01(\x01\x12\x0f\n\x07pearson\x18\x04 \x01(\x01\x12\x16\n\x0erank_agreement\x18\x05 \x01(\x01\"^\n\x06Pieces\x12\x15\n\rbudget_tokens\x18\x01 \x01(\r\x12\x16\n\x0elongest_tokens\x18\x02 \x01(\r\x12%\n\x05\x63osts\x18\x03 \x03(\x0b\x32\x16.headrace.v1.TokenCost\"@\n\tTokenCost\x12\x0e\n\x06tokens\x18\x01 \x01(\r\x12\r\n\x05texts\x18\x02 \x01(\r\x12\x14\n\x0cns_per_token\x18\x03 \x01(\x04\"J\n\x07Setting\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x0e\n\x06origin\x18\x03 \x01(\t\x12\x12\n\nreloadable\x18\x04 \x01(\x08\"\x15\n\x13ReloadConfigRequest\"j\n\x14ReloadConfigResponse\x12%\n\x07\x63hanged\x18\x01 \x03(\x0b\x32\x14.headrace.v1.Setting\x12+\n\rneeds_restart\x18\x02 \x03(\x0b\x32\x14.headrace.v1.Setting2\xa9\x01\n\x0c\x41\x64minService\x12\x44\n\x07GetInfo\x12\x1b.headrace.v1.GetInfoRequest\x1a\x1c.headrace.v1.GetInfoResponse\x12S\n\x0cReloadConfig\x12 .headrace.v1.ReloadConfigRequest\x1a!.headrace.v1.ReloadConfigResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17headrace/v1/admin.proto\x12\x0bheadrace.v1\x1a\x18headrace/v1/common.proto\x1a\x17headrace/v1/index.proto\"\x10\n\x0eGetInfoRequest\"\xdd\x01\n\x0fGetInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08uptime_s\x18\x02 \x01(\x01\x12&\n\x06models\x18\x03 \x03(\x0b\x32\x16.headrace.v1.ModelInfo\x12,\n\x0b\x63ollections\x18\x04 \x03(\x0b\x32\x17.headrace.v1.Collection\x12&\n\x08settings\x18\x05 \x03(\x0b\x32\x14.headrace.v1.Setting\x12\x17\n\x0f\x65ncoder_workers\x18\x06 \x01(\r\x12\x10\n\x08\x62\x61\x63kends\x18\x07 \x03(\t\"\xf3\x01\n\tModelInfo\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\t\x12\x0b\n\x03\x64im\x18\x04 \x01(\r\x12\x12\n\nmax_tokens\x18\x05 \x01(\r\x12\x14\n\x0cns_per_token\x18\x06 \x01(\x04\x12\x0c\n\x04\x66ile\x18\x07 \x01(\t\x12\x11\n\tprecision\x18\x08 \x01(\t\x12&\n\x05\x63heck\x18\t \x01(\x0b\x32\x17.headrace.v1.ModelCheck\x12\x12\n\nint8_speed\x18\n \x01(\x01\x12#\n\x06pieces\x18\x0b \x01(\x0b\x32\x13.headrace.v1.Pieces\"z\n\nModelCheck\x12\x17\n\x0freference_count\x18\x01 \x01(\r\x12\x15\n\rlowest_cosine\x18\x02 \x01(\x01\x12\x13\n\x0bmean_cosine\x18\x03 \x01(\x01\x12\x0f\n\x07pearson\x18\x04 \x01(\x01\x12\x16\n\x0erank_agreement\x18\x05 \x01(\x01\"^\n\x06Pieces\x12\x15\n\rbudget_tokens\x18\x01 \x01(\r\x12\x16\n\x0elongest_tokens\x18\x02 \x01(\r\x12%\n\x05\x63osts\x18\x03 \x03(\x0b\x32\x16.headrace.v1.TokenCost\"@\n\tTokenCost\x12\x0e\n\x06tokens\x18\x01 \x01(\r\x12\r\n\x05texts\x18\x02 \x01(\r\x12\x14\n\x0cns_per_token\x18\x03 \x01(\x04\"J\n\x07Setting\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x0e\n\x06origin\x18\x03 \x01(\t\x12\x12\n\nreloadable\x18\x04 \x01(\x08\"\x15\n\x13ReloadConfigRequest\"j\n\x14ReloadConfigResponse\x12%\n\x07\x63hanged\x18\x01 \x03(\x0b\x32\x14.headrace.v1.Setting\x12+\n\rneeds_restart\x18\x02 \x03(\x0b\x32\x14.headrace.v1.Setting\"\x16\n\x14GetCacheStatsRequest\"\x95\x01\n\x15GetCacheStatsResponse\x12\'\n\x06\x63\x61\x63hes\x18\x01 \x03(\x0b\x32\x17.headrace.v1.CacheStats\x12,\n\x06shared\x18\x02 \x01(\x0b\x32\x1c.headrace.v1.SharedTierStats\x12%\n\x05risks\x18\x03 \x03(\x0b\x32\x16.headrace.v1.RiskStats\"\x89\x01\n\nCacheStats\x12\r\n\x05\x63\x61\x63he\x18\x01 \x01(\t\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x04\x12\x12\n\nused_bytes\x18\x03 \x01(\x04\x12\x16\n\x0e\x63\x61pacity_bytes\x18\x04 \x01(\x04\x12\x0c\n\x04hits\x18\x05 \x01(\x04\x12\x0e\n\x06misses\x18\x06 \x01(\x04\x12\x11\n\tevictions\x18\x07 \x01(\x04\"\x9c\x01\n\x0fSharedTierStats\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x11\n\tavailable\x18\x02 \x01(\x08\x12\x0f\n\x07lookups\x18\x03 \x01(\x04\x12\x0c\n\x04hits\x18\x04 \x01(\x04\x12\x0f\n\x07\x64\x61maged\x18\x05 \x01(\x04\x12\x0e\n\x06writes\x18\x06 \x01(\x04\x12\x16\n\x0e\x64ropped_writes\x18\x07 \x01(\x04\x12\x10\n\x08\x66\x61ilures\x18\x08 \x01(\x04\"`\n\tRiskStats\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x0e\n\x06labels\x18\x02 \x01(\x04\x12\x0e\n\x06\x65rrors\x18\x03 \x01(\x04\x12\x0e\n\x06served\x18\x04 \x01(\x04\x12\x0f\n\x07serving\x18\x05 \x01(\x08\"m\n\x16InvalidateCacheRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x19\n\x0colder_than_s\x18\x03 \x01(\x01H\x00\x88\x01\x01\x42\x0f\n\r_older_than_s\"S\n\x17InvalidateCacheResponse\x12\x0e\n\x06memory\x18\x01 \x01(\x04\x12\x0e\n\x06shared\x18\x02 \x01(\x04\x12\x18\n\x10shared_available\x18\x03 \x01(\x08\"9\n\x16\x45xplainCacheKeyRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\t\"\xc0\x01\n\x17\x45xplainCacheKeyResponse\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0e\n\x06\x61ge_ms\x18\x03 \x01(\x04\x12$\n\x04tier\x18\x04 \x01(\x0e\x32\x16.headrace.v1.CacheTier\x12\x0f\n\x07\x62\x61\x63kend\x18\x05 \x01(\t\x12\r\n\x05model\x18\x06 \x01(\t\x12/\n\x08passages\x18\x07 \x03(\x0b\x32\x1d.headrace.v1.ExplainedPassage\"[\n\x10\x45xplainedPassage\x12\x10\n\x08\x63hunk_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\r\n\x05\x63ited\x18\x03 \x01(\x08\x12\x11\n\tunchanged\x18\x04 \x01(\x08\x32\xbd\x03\n\x0c\x41\x64minService\x12\x44\n\x07GetInfo\x12\x1b.headrace.v1.GetInfoRequest\x1a\x1c.headrace.v1.GetInfoResponse\x12S\n\x0cReloadConfig\x12 .headrace.v1.ReloadConfigRequest\x1a!.headrace.v1.ReloadConfigResponse\x12V\n\rGetCacheStats\x12!.headrace.v1.GetCacheStatsRequest\x1a\".headrace.v1.GetCacheStatsResponse\x12\\\n\x0fInvalidateCache\x12#.headrace.v1.InvalidateCacheRequest\x1a$.headrace.v1.InvalidateCacheResponse\x12\\\n\x0f\x45xplainCacheKey\x12#.headrace.v1.ExplainCacheKeyRequest\x1a$.headrace.v1.ExplainCacheKeyResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headrace.v1.admin_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GETINFOREQUEST']._serialized_start=65
-  _globals['_GETINFOREQUEST']._serialized_end=81
-  _globals['_GETINFORESPONSE']._serialized_start=84
-  _globals['_GETINFORESPONSE']._serialized_end=305
-  _globals['_MODELINFO']._serialized_start=308
-  _globals['_MODELINFO']._serialized_end=551
-  _globals['_MODELCHECK']._serialized_start=553
-  _globals['_MODELCHECK']._serialized_end=675
-  _globals['_PIECES']._serialized_start=677
-  _globals['_PIECES']._serialized_end=771
-  _globals['_TOKENCOST']._serialized_start=773
-  _globals['_TOKENCOST']._serialized_end=837
-  _globals['_SETTING']._serialized_start=839
-  _globals['_SETTING']._serialized_end=913
-  _globals['_RELOADCONFIGREQUEST']._serialized_start=915
-  _globals['_RELOADCONFIGREQUEST']._serialized_end=936
-  _globals['_RELOADCONFIGRESPONSE']._serialized_start=938
-  _globals['_RELOADCONFIGRESPONSE']._serialized_end=1044
-  _globals['_ADMINSERVICE']._serialized_start=1047
-  _globals['_ADMINSERVICE']._serialized_end=1216
+  _globals['_GETINFOREQUEST']._serialized_start=91
+  _globals['_GETINFOREQUEST']._serialized_end=107
+  _globals['_GETINFORESPONSE']._serialized_start=110
+  _globals['_GETINFORESPONSE']._serialized_end=331
+  _globals['_MODELINFO']._serialized_start=334
+  _globals['_MODELINFO']._serialized_end=577
+  _globals['_MODELCHECK']._serialized_start=579
+  _globals['_MODELCHECK']._serialized_end=701
+  _globals['_PIECES']._serialized_start=703
+  _globals['_PIECES']._serialized_end=797
+  _globals['_TOKENCOST']._serialized_start=799
+  _globals['_TOKENCOST']._serialized_end=863
+  _globals['_SETTING']._serialized_start=865
+  _globals['_SETTING']._serialized_end=939
+  _globals['_RELOADCONFIGREQUEST']._serialized_start=941
+  _globals['_RELOADCONFIGREQUEST']._serialized_end=962
+  _globals['_RELOADCONFIGRESPONSE']._serialized_start=964
+  _globals['_RELOADCONFIGRESPONSE']._serialized_end=1070
+  _globals['_GETCACHESTATSREQUEST']._serialized_start=1072
+  _globals['_GETCACHESTATSREQUEST']._serialized_end=1094
+  _globals['_GETCACHESTATSRESPONSE']._serialized_start=1097
+  _globals['_GETCACHESTATSRESPONSE']._serialized_end=1246
+  _globals['_CACHESTATS']._serialized_start=1249
+  _globals['_CACHESTATS']._serialized_end=1386
+  _globals['_SHAREDTIERSTATS']._serialized_start=1389
+  _globals['_SHAREDTIERSTATS']._serialized_end=1545
+  _globals['_RISKSTATS']._serialized_start=1547
+  _globals['_RISKSTATS']._serialized_end=1643
+  _globals['_INVALIDATECACHEREQUEST']._serialized_start=1645
+  _globals['_INVALIDATECACHEREQUEST']._serialized_end=1754
+  _globals['_INVALIDATECACHERESPONSE']._serialized_start=1756
+  _globals['_INVALIDATECACHERESPONSE']._serialized_end=1839
+  _globals['_EXPLAINCACHEKEYREQUEST']._serialized_start=1841
+  _globals['_EXPLAINCACHEKEYREQUEST']._serialized_end=1898
+  _globals['_EXPLAINCACHEKEYRESPONSE']._serialized_start=1901
+  _globals['_EXPLAINCACHEKEYRESPONSE']._serialized_end=2093
+  _globals['_EXPLAINEDPASSAGE']._serialized_start=2095
+  _globals['_EXPLAINEDPASSAGE']._serialized_end=2186
+  _globals['_ADMINSERVICE']._serialized_start=2189
+  _globals['_ADMINSERVICE']._serialized_end=2634
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from headrace.v1 import common_pb2 as _common_pb2
 from headrace.v1 import index_pb2 as _index_pb2
 import builtins as _builtins
 import sys
@@ -336,3 +337,362 @@ class ReloadConfigResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReloadConfigResponse: _TypeAlias = ReloadConfigResponse  # noqa: Y015
+
+@_typing.final
+class GetCacheStatsRequest(_message.Message):
+    """Asks how the caches do."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCacheStatsRequest: _TypeAlias = GetCacheStatsRequest  # noqa: Y015
+
+@_typing.final
+class GetCacheStatsResponse(_message.Message):
+    """How the caches do."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CACHES_FIELD_NUMBER: _builtins.int
+    SHARED_FIELD_NUMBER: _builtins.int
+    RISKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def caches(self) -> _containers.RepeatedCompositeFieldContainer[Global___CacheStats]:
+        """The caches of this process."""
+
+    @_builtins.property
+    def shared(self) -> Global___SharedTierStats:
+        """The tier that several processes share; absent without one."""
+
+    @_builtins.property
+    def risks(self) -> _containers.RepeatedCompositeFieldContainer[Global___RiskStats]:
+        """What was learned about questions in other words, for the caller's collections."""
+
+    def __init__(
+        self,
+        *,
+        caches: _abc.Iterable[Global___CacheStats] | None = ...,
+        shared: Global___SharedTierStats | None = ...,
+        risks: _abc.Iterable[Global___RiskStats] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["shared", b"shared"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caches", b"caches", "risks", b"risks", "shared", b"shared"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCacheStatsResponse: _TypeAlias = GetCacheStatsResponse  # noqa: Y015
+
+@_typing.final
+class CacheStats(_message.Message):
+    """How one cache of this process does."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CACHE_FIELD_NUMBER: _builtins.int
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    USED_BYTES_FIELD_NUMBER: _builtins.int
+    CAPACITY_BYTES_FIELD_NUMBER: _builtins.int
+    HITS_FIELD_NUMBER: _builtins.int
+    MISSES_FIELD_NUMBER: _builtins.int
+    EVICTIONS_FIELD_NUMBER: _builtins.int
+    cache: _builtins.str
+    """Its name."""
+    entries: _builtins.int
+    """Values in it."""
+    used_bytes: _builtins.int
+    """Bytes that they take, about."""
+    capacity_bytes: _builtins.int
+    """Bytes that they may take."""
+    hits: _builtins.int
+    """Look-ups that found their value."""
+    misses: _builtins.int
+    """Look-ups that did not."""
+    evictions: _builtins.int
+    """Values that had to leave for others."""
+    def __init__(
+        self,
+        *,
+        cache: _builtins.str = ...,
+        entries: _builtins.int = ...,
+        used_bytes: _builtins.int = ...,
+        capacity_bytes: _builtins.int = ...,
+        hits: _builtins.int = ...,
+        misses: _builtins.int = ...,
+        evictions: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache", b"cache", "capacity_bytes", b"capacity_bytes", "entries", b"entries", "evictions", b"evictions", "hits", b"hits", "misses", b"misses", "used_bytes", b"used_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CacheStats: _TypeAlias = CacheStats  # noqa: Y015
+
+@_typing.final
+class SharedTierStats(_message.Message):
+    """How the shared tier does, as this process sees it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    AVAILABLE_FIELD_NUMBER: _builtins.int
+    LOOKUPS_FIELD_NUMBER: _builtins.int
+    HITS_FIELD_NUMBER: _builtins.int
+    DAMAGED_FIELD_NUMBER: _builtins.int
+    WRITES_FIELD_NUMBER: _builtins.int
+    DROPPED_WRITES_FIELD_NUMBER: _builtins.int
+    FAILURES_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """What it is: `redis`."""
+    available: _builtins.bool
+    """Whether it answers."""
+    lookups: _builtins.int
+    """Keys asked for."""
+    hits: _builtins.int
+    """Of them, those found."""
+    damaged: _builtins.int
+    """Values that were not what their key promised; they count as misses."""
+    writes: _builtins.int
+    """Values written."""
+    dropped_writes: _builtins.int
+    """Values that were not written, since it was not available or too many waited."""
+    failures: _builtins.int
+    """Calls that failed or took too long."""
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        available: _builtins.bool = ...,
+        lookups: _builtins.int = ...,
+        hits: _builtins.int = ...,
+        damaged: _builtins.int = ...,
+        writes: _builtins.int = ...,
+        dropped_writes: _builtins.int = ...,
+        failures: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "damaged", b"damaged", "dropped_writes", b"dropped_writes", "failures", b"failures", "hits", b"hits", "kind", b"kind", "lookups", b"lookups", "writes", b"writes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SharedTierStats: _TypeAlias = SharedTierStats  # noqa: Y015
+
+@_typing.final
+class RiskStats(_message.Message):
+    """What was learned about questions in other words."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
+    ERRORS_FIELD_NUMBER: _builtins.int
+    SERVED_FIELD_NUMBER: _builtins.int
+    SERVING_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """The collection."""
+    labels: _builtins.int
+    """Comparisons of a kept answer with a new one."""
+    errors: _builtins.int
+    """Of them, those that did not agree."""
+    served: _builtins.int
+    """Answers that served a question in other words."""
+    serving: _builtins.bool
+    """Whether any may be served at the configured error rate now."""
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        labels: _builtins.int = ...,
+        errors: _builtins.int = ...,
+        served: _builtins.int = ...,
+        serving: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "errors", b"errors", "labels", b"labels", "served", b"served", "serving", b"serving"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RiskStats: _TypeAlias = RiskStats  # noqa: Y015
+
+@_typing.final
+class InvalidateCacheRequest(_message.Message):
+    """Says what to forget: all of the caller's tenant that agrees with every field that is set."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    OLDER_THAN_S_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Only values of this collection."""
+    document_id: _builtins.str
+    """Only results and answers made from this document; needs `collection`. The shared tier forgets all results and
+    answers of the collection instead.
+    """
+    older_than_s: _builtins.float
+    """Only values stored more seconds ago than this."""
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        older_than_s: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_older_than_s", b"_older_than_s", "older_than_s", b"older_than_s"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_older_than_s", b"_older_than_s", "collection", b"collection", "document_id", b"document_id", "older_than_s", b"older_than_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__older_than_s: _TypeAlias = _typing.Literal["older_than_s"]  # noqa: Y015
+    _WhichOneofArgType__older_than_s: _TypeAlias = _typing.Literal["_older_than_s", b"_older_than_s"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__older_than_s) -> _WhichOneofReturnType__older_than_s | None: ...
+
+Global___InvalidateCacheRequest: _TypeAlias = InvalidateCacheRequest  # noqa: Y015
+
+@_typing.final
+class InvalidateCacheResponse(_message.Message):
+    """What was forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMORY_FIELD_NUMBER: _builtins.int
+    SHARED_FIELD_NUMBER: _builtins.int
+    SHARED_AVAILABLE_FIELD_NUMBER: _builtins.int
+    memory: _builtins.int
+    """Values of this process."""
+    shared: _builtins.int
+    """Values of the shared tier."""
+    shared_available: _builtins.bool
+    """False when the shared tier could not be asked; what is in it ends by its time to live."""
+    def __init__(
+        self,
+        *,
+        memory: _builtins.int = ...,
+        shared: _builtins.int = ...,
+        shared_available: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "shared", b"shared", "shared_available", b"shared_available"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InvalidateCacheResponse: _TypeAlias = InvalidateCacheResponse  # noqa: Y015
+
+@_typing.final
+class ExplainCacheKeyRequest(_message.Message):
+    """Asks for an answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """The collection."""
+    key: _builtins.str
+    """`AnswerReuse.key` of the answer."""
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "key", b"key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainCacheKeyRequest: _TypeAlias = ExplainCacheKeyRequest  # noqa: Y015
+
+@_typing.final
+class ExplainCacheKeyResponse(_message.Message):
+    """A cached answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUESTION_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    AGE_MS_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
+    BACKEND_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    PASSAGES_FIELD_NUMBER: _builtins.int
+    question: _builtins.str
+    """The question that it was made for."""
+    text: _builtins.str
+    """Its text."""
+    age_ms: _builtins.int
+    """How old it is."""
+    tier: _common_pb2.CacheTier.ValueType
+    """Where it is."""
+    backend: _builtins.str
+    """The backend that made it."""
+    model: _builtins.str
+    """The model that made it."""
+    @_builtins.property
+    def passages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainedPassage]:
+        """What it was made from, best first."""
+
+    def __init__(
+        self,
+        *,
+        question: _builtins.str = ...,
+        text: _builtins.str = ...,
+        age_ms: _builtins.int = ...,
+        tier: _common_pb2.CacheTier.ValueType = ...,
+        backend: _builtins.str = ...,
+        model: _builtins.str = ...,
+        passages: _abc.Iterable[Global___ExplainedPassage] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["age_ms", b"age_ms", "backend", b"backend", "model", b"model", "passages", b"passages", "question", b"question", "text", b"text", "tier", b"tier"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainCacheKeyResponse: _TypeAlias = ExplainCacheKeyResponse  # noqa: Y015
+
+@_typing.final
+class ExplainedPassage(_message.Message):
+    """A passage that an answer was made from."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHUNK_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    CITED_FIELD_NUMBER: _builtins.int
+    UNCHANGED_FIELD_NUMBER: _builtins.int
+    chunk_id: _builtins.str
+    """The chunk."""
+    document_id: _builtins.str
+    """Its document."""
+    cited: _builtins.bool
+    """Whether the answer cites it."""
+    unchanged: _builtins.bool
+    """Whether the collection holds it as it was."""
+    def __init__(
+        self,
+        *,
+        chunk_id: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        cited: _builtins.bool = ...,
+        unchanged: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "cited", b"cited", "document_id", b"document_id", "unchanged", b"unchanged"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainedPassage: _TypeAlias = ExplainedPassage  # noqa: Y015

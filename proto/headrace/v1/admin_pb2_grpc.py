@@ -45,6 +45,21 @@ class AdminServiceStub:
                 request_serializer=headrace_dot_v1_dot_admin__pb2.ReloadConfigRequest.SerializeToString,
                 response_deserializer=headrace_dot_v1_dot_admin__pb2.ReloadConfigResponse.FromString,
                 _registered_method=True)
+        self.GetCacheStats = channel.unary_unary(
+                '/headrace.v1.AdminService/GetCacheStats',
+                request_serializer=headrace_dot_v1_dot_admin__pb2.GetCacheStatsRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_admin__pb2.GetCacheStatsResponse.FromString,
+                _registered_method=True)
+        self.InvalidateCache = channel.unary_unary(
+                '/headrace.v1.AdminService/InvalidateCache',
+                request_serializer=headrace_dot_v1_dot_admin__pb2.InvalidateCacheRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_admin__pb2.InvalidateCacheResponse.FromString,
+                _registered_method=True)
+        self.ExplainCacheKey = channel.unary_unary(
+                '/headrace.v1.AdminService/ExplainCacheKey',
+                request_serializer=headrace_dot_v1_dot_admin__pb2.ExplainCacheKeyRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_admin__pb2.ExplainCacheKeyResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -65,6 +80,27 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetCacheStats(self, request, context):
+        """Returns how the caches do; needs the admin role.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def InvalidateCache(self, request, context):
+        """Forgets cached values of the caller's tenant, here and in the shared tier; needs the admin role.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExplainCacheKey(self, request, context):
+        """Shows a cached answer of the caller's tenant; needs the admin role.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +113,21 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ReloadConfig,
                     request_deserializer=headrace_dot_v1_dot_admin__pb2.ReloadConfigRequest.FromString,
                     response_serializer=headrace_dot_v1_dot_admin__pb2.ReloadConfigResponse.SerializeToString,
+            ),
+            'GetCacheStats': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCacheStats,
+                    request_deserializer=headrace_dot_v1_dot_admin__pb2.GetCacheStatsRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_admin__pb2.GetCacheStatsResponse.SerializeToString,
+            ),
+            'InvalidateCache': grpc.unary_unary_rpc_method_handler(
+                    servicer.InvalidateCache,
+                    request_deserializer=headrace_dot_v1_dot_admin__pb2.InvalidateCacheRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_admin__pb2.InvalidateCacheResponse.SerializeToString,
+            ),
+            'ExplainCacheKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainCacheKey,
+                    request_deserializer=headrace_dot_v1_dot_admin__pb2.ExplainCacheKeyRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_admin__pb2.ExplainCacheKeyResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -134,6 +185,87 @@ class AdminService:
             '/headrace.v1.AdminService/ReloadConfig',
             headrace_dot_v1_dot_admin__pb2.ReloadConfigRequest.SerializeToString,
             headrace_dot_v1_dot_admin__pb2.ReloadConfigResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCacheStats(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.AdminService/GetCacheStats',
+            headrace_dot_v1_dot_admin__pb2.GetCacheStatsRequest.SerializeToString,
+            headrace_dot_v1_dot_admin__pb2.GetCacheStatsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InvalidateCache(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.AdminService/InvalidateCache',
+            headrace_dot_v1_dot_admin__pb2.InvalidateCacheRequest.SerializeToString,
+            headrace_dot_v1_dot_admin__pb2.InvalidateCacheResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainCacheKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.AdminService/ExplainCacheKey',
+            headrace_dot_v1_dot_admin__pb2.ExplainCacheKeyRequest.SerializeToString,
+            headrace_dot_v1_dot_admin__pb2.ExplainCacheKeyResponse.FromString,
             options,
             channel_credentials,
             insecure,

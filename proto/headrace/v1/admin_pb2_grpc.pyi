@@ -37,6 +37,12 @@ class AdminServiceStub:
     """Returns what this server runs."""
     ReloadConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ReloadConfigRequest, _admin_pb2.ReloadConfigResponse]
     """Reads the configuration file again and applies its reloadable settings, whole or not at all; needs the admin role."""
+    GetCacheStats: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetCacheStatsRequest, _admin_pb2.GetCacheStatsResponse]
+    """Returns how the caches do; needs the admin role."""
+    InvalidateCache: _grpc.UnaryUnaryMultiCallable[_admin_pb2.InvalidateCacheRequest, _admin_pb2.InvalidateCacheResponse]
+    """Forgets cached values of the caller's tenant, here and in the shared tier; needs the admin role."""
+    ExplainCacheKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ExplainCacheKeyRequest, _admin_pb2.ExplainCacheKeyResponse]
+    """Shows a cached answer of the caller's tenant; needs the admin role."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -47,6 +53,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Returns what this server runs."""
     ReloadConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.ReloadConfigRequest, _admin_pb2.ReloadConfigResponse]  # type: ignore[assignment]
     """Reads the configuration file again and applies its reloadable settings, whole or not at all; needs the admin role."""
+    GetCacheStats: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetCacheStatsRequest, _admin_pb2.GetCacheStatsResponse]  # type: ignore[assignment]
+    """Returns how the caches do; needs the admin role."""
+    InvalidateCache: _aio.UnaryUnaryMultiCallable[_admin_pb2.InvalidateCacheRequest, _admin_pb2.InvalidateCacheResponse]  # type: ignore[assignment]
+    """Forgets cached values of the caller's tenant, here and in the shared tier; needs the admin role."""
+    ExplainCacheKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.ExplainCacheKeyRequest, _admin_pb2.ExplainCacheKeyResponse]  # type: ignore[assignment]
+    """Shows a cached answer of the caller's tenant; needs the admin role."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """For operators."""
@@ -66,5 +78,29 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ReloadConfigResponse, _abc.Awaitable[_admin_pb2.ReloadConfigResponse]]:
         """Reads the configuration file again and applies its reloadable settings, whole or not at all; needs the admin role."""
+
+    @_abc_1.abstractmethod
+    def GetCacheStats(
+        self,
+        request: _admin_pb2.GetCacheStatsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetCacheStatsResponse, _abc.Awaitable[_admin_pb2.GetCacheStatsResponse]]:
+        """Returns how the caches do; needs the admin role."""
+
+    @_abc_1.abstractmethod
+    def InvalidateCache(
+        self,
+        request: _admin_pb2.InvalidateCacheRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.InvalidateCacheResponse, _abc.Awaitable[_admin_pb2.InvalidateCacheResponse]]:
+        """Forgets cached values of the caller's tenant, here and in the shared tier; needs the admin role."""
+
+    @_abc_1.abstractmethod
+    def ExplainCacheKey(
+        self,
+        request: _admin_pb2.ExplainCacheKeyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ExplainCacheKeyResponse, _abc.Awaitable[_admin_pb2.ExplainCacheKeyResponse]]:
+        """Shows a cached answer of the caller's tenant; needs the admin role."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -124,6 +124,34 @@ STAGE_OTHER: Stage.ValueType  # 12
 """Everything that is not inside a stage."""
 Global___Stage: _TypeAlias = Stage  # noqa: Y015
 
+class _CacheTier:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CacheTierEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CacheTier.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CACHE_TIER_UNSPECIFIED: _CacheTier.ValueType  # 0
+    """Nowhere."""
+    CACHE_TIER_MEMORY: _CacheTier.ValueType  # 1
+    """In this process."""
+    CACHE_TIER_SHARED: _CacheTier.ValueType  # 2
+    """In the tier that several processes share."""
+    CACHE_TIER_FLIGHT: _CacheTier.ValueType  # 3
+    """It was being made for another request, whose work was shared."""
+
+class CacheTier(_CacheTier, metaclass=_CacheTierEnumTypeWrapper):
+    """Where a value was that did not have to be made."""
+
+CACHE_TIER_UNSPECIFIED: CacheTier.ValueType  # 0
+"""Nowhere."""
+CACHE_TIER_MEMORY: CacheTier.ValueType  # 1
+"""In this process."""
+CACHE_TIER_SHARED: CacheTier.ValueType  # 2
+"""In the tier that several processes share."""
+CACHE_TIER_FLIGHT: CacheTier.ValueType  # 3
+"""It was being made for another request, whose work was shared."""
+Global___CacheTier: _TypeAlias = CacheTier  # noqa: Y015
+
 class _RerankStop:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -635,19 +663,23 @@ class CacheUse(_message.Message):
 
     CACHE_FIELD_NUMBER: _builtins.int
     HIT_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
     cache: _builtins.str
     """The cache's name."""
     hit: _builtins.bool
     """Whether it held the value."""
+    tier: Global___CacheTier.ValueType
+    """Where the value was; not given for a miss."""
     def __init__(
         self,
         *,
         cache: _builtins.str = ...,
         hit: _builtins.bool = ...,
+        tier: Global___CacheTier.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache", b"cache", "hit", b"hit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache", b"cache", "hit", b"hit", "tier", b"tier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

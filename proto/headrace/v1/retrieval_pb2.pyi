@@ -132,6 +132,54 @@ FINISH_REASON_CONTENT_FILTER: FinishReason.ValueType  # 4
 """The backend withheld the rest."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
+class _ReuseKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReuseKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReuseKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REUSE_KIND_UNSPECIFIED: _ReuseKind.ValueType  # 0
+    """None did."""
+    REUSE_KIND_EQUAL: _ReuseKind.ValueType  # 1
+    """The answer to the same question, after normalisation."""
+    REUSE_KIND_SIMILAR: _ReuseKind.ValueType  # 2
+    """The answer to a question in other words."""
+
+class ReuseKind(_ReuseKind, metaclass=_ReuseKindEnumTypeWrapper):
+    """Whether an answer that was made before served."""
+
+REUSE_KIND_UNSPECIFIED: ReuseKind.ValueType  # 0
+"""None did."""
+REUSE_KIND_EQUAL: ReuseKind.ValueType  # 1
+"""The answer to the same question, after normalisation."""
+REUSE_KIND_SIMILAR: ReuseKind.ValueType  # 2
+"""The answer to a question in other words."""
+Global___ReuseKind: _TypeAlias = ReuseKind  # noqa: Y015
+
+class _AnswerVerdict:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AnswerVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerVerdict.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ANSWER_VERDICT_UNSPECIFIED: _AnswerVerdict.ValueType  # 0
+    """Not given; refused."""
+    ANSWER_VERDICT_GOOD: _AnswerVerdict.ValueType  # 1
+    """It was right."""
+    ANSWER_VERDICT_BAD: _AnswerVerdict.ValueType  # 2
+    """It was wrong for the question."""
+
+class AnswerVerdict(_AnswerVerdict, metaclass=_AnswerVerdictEnumTypeWrapper):
+    """How good an answer was."""
+
+ANSWER_VERDICT_UNSPECIFIED: AnswerVerdict.ValueType  # 0
+"""Not given; refused."""
+ANSWER_VERDICT_GOOD: AnswerVerdict.ValueType  # 1
+"""It was right."""
+ANSWER_VERDICT_BAD: AnswerVerdict.ValueType  # 2
+"""It was wrong for the question."""
+Global___AnswerVerdict: _TypeAlias = AnswerVerdict  # noqa: Y015
+
 @_typing.final
 class RetrieveRequest(_message.Message):
     """A question to a collection of the caller's tenant."""
@@ -143,6 +191,7 @@ class RetrieveRequest(_message.Message):
     TOP_K_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
+    CACHE_CONTROL_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """The collection's name."""
     query: _builtins.str
@@ -157,6 +206,10 @@ class RetrieveRequest(_message.Message):
     def options(self) -> Global___RetrievalOptions:
         """Overrides of configured thresholds, within the configured bounds."""
 
+    @_builtins.property
+    def cache_control(self) -> Global___CacheControl:
+        """What the caches of results and answers may do for this request."""
+
     def __init__(
         self,
         *,
@@ -165,16 +218,53 @@ class RetrieveRequest(_message.Message):
         top_k: _builtins.int | None = ...,
         filter: _common_pb2.Filter | None = ...,
         options: Global___RetrievalOptions | None = ...,
+        cache_control: Global___CacheControl | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_top_k", b"_top_k", "filter", b"filter", "options", b"options", "top_k", b"top_k"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_top_k", b"_top_k", "cache_control", b"cache_control", "filter", b"filter", "options", b"options", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_top_k", b"_top_k", "collection", b"collection", "filter", b"filter", "options", b"options", "query", b"query", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_top_k", b"_top_k", "cache_control", b"cache_control", "collection", b"collection", "filter", b"filter", "options", b"options", "query", b"query", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__top_k: _TypeAlias = _typing.Literal["top_k"]  # noqa: Y015
     _WhichOneofArgType__top_k: _TypeAlias = _typing.Literal["_top_k", b"_top_k"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__top_k) -> _WhichOneofReturnType__top_k | None: ...
 
 Global___RetrieveRequest: _TypeAlias = RetrieveRequest  # noqa: Y015
+
+@_typing.final
+class CacheControl(_message.Message):
+    """What the caches of results and answers may do for one request, in the sense of HTTP's Cache-Control."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NO_CACHE_FIELD_NUMBER: _builtins.int
+    NO_STORE_FIELD_NUMBER: _builtins.int
+    ONLY_IF_CACHED_FIELD_NUMBER: _builtins.int
+    MAX_AGE_S_FIELD_NUMBER: _builtins.int
+    no_cache: _builtins.bool
+    """Serve nothing that was made for another request; what is made now may be kept."""
+    no_store: _builtins.bool
+    """Keep nothing of this request."""
+    only_if_cached: _builtins.bool
+    """Fail with NOT_CACHED rather than search (Retrieve) or generate (Generate)."""
+    max_age_s: _builtins.float
+    """Serve nothing that was made more seconds ago than this."""
+    def __init__(
+        self,
+        *,
+        no_cache: _builtins.bool = ...,
+        no_store: _builtins.bool = ...,
+        only_if_cached: _builtins.bool = ...,
+        max_age_s: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_age_s", b"_max_age_s", "max_age_s", b"max_age_s"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_age_s", b"_max_age_s", "max_age_s", b"max_age_s", "no_cache", b"no_cache", "no_store", b"no_store", "only_if_cached", b"only_if_cached"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_age_s: _TypeAlias = _typing.Literal["max_age_s"]  # noqa: Y015
+    _WhichOneofArgType__max_age_s: _TypeAlias = _typing.Literal["_max_age_s", b"_max_age_s"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_age_s) -> _WhichOneofReturnType__max_age_s | None: ...
+
+Global___CacheControl: _TypeAlias = CacheControl  # noqa: Y015
 
 @_typing.final
 class RetrievalOptions(_message.Message):
@@ -208,7 +298,7 @@ class RetrievalOptions(_message.Message):
     context_tokens: _builtins.int
     """Tokens of context to assemble, as the target model counts them; at most the configured bound."""
     cache: _builtins.bool
-    """Whether caches (query embeddings, token codes, pair scores) may be read and written."""
+    """Whether caches of any kind may be read and written, and work be shared with requests that ask the same meanwhile."""
     def __init__(
         self,
         *,
@@ -699,6 +789,7 @@ class Completed(_message.Message):
     LEDGER_FIELD_NUMBER: _builtins.int
     BACKEND_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
+    REUSE_FIELD_NUMBER: _builtins.int
     finish_reason: Global___FinishReason.ValueType
     """Why it ended."""
     unknown_citations: _builtins.int
@@ -719,6 +810,10 @@ class Completed(_message.Message):
     def ledger(self) -> _common_pb2.Ledger:
         """Where the time went, the whole answer included."""
 
+    @_builtins.property
+    def reuse(self) -> Global___AnswerReuse:
+        """What the answer cache did."""
+
     def __init__(
         self,
         *,
@@ -729,14 +824,211 @@ class Completed(_message.Message):
         ledger: _common_pb2.Ledger | None = ...,
         backend: _builtins.str = ...,
         model: _builtins.str = ...,
+        reuse: Global___AnswerReuse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ledger", b"ledger", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ledger", b"ledger", "reuse", b"reuse", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend", b"backend", "citations", b"citations", "finish_reason", b"finish_reason", "ledger", b"ledger", "model", b"model", "unknown_citations", b"unknown_citations", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend", b"backend", "citations", b"citations", "finish_reason", b"finish_reason", "ledger", b"ledger", "model", b"model", "reuse", b"reuse", "unknown_citations", b"unknown_citations", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Completed: _TypeAlias = Completed  # noqa: Y015
+
+@_typing.final
+class AnswerReuse(_message.Message):
+    """What the answer cache did, with the value of each gate."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
+    AGE_MS_FIELD_NUMBER: _builtins.int
+    SIMILARITY_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
+    RISK_FIELD_NUMBER: _builtins.int
+    STORED_FIELD_NUMBER: _builtins.int
+    SHADOWED_FIELD_NUMBER: _builtins.int
+    kind: Global___ReuseKind.ValueType
+    """Whether an earlier answer served."""
+    reason: _builtins.str
+    """Why none did, by name: `unknown` when there was none, `evidence` when its passages are not found as they were,
+    `risk` when too little is known of how well it serves, or what the questions differ in, such as `number`.
+    """
+    key: _builtins.str
+    """The answer that served or was stored, as `ReportAnswer` and `headrace cache explain` take it."""
+    tier: _common_pb2.CacheTier.ValueType
+    """Where it was."""
+    age_ms: _builtins.int
+    """How old it is."""
+    similarity: _builtins.float
+    """Cosine of the two questions; 1 for an equal one."""
+    stored: _builtins.bool
+    """Whether the new answer was kept."""
+    shadowed: _builtins.bool
+    """Whether a new answer is made besides, to compare."""
+    @_builtins.property
+    def evidence(self) -> Global___EvidenceCheck:
+        """Whether retrieval still finds what it was made from; absent when that was not asked."""
+
+    @_builtins.property
+    def risk(self) -> Global___RiskCheck:
+        """How sure it is that it serves; absent for an equal question."""
+
+    def __init__(
+        self,
+        *,
+        kind: Global___ReuseKind.ValueType = ...,
+        reason: _builtins.str = ...,
+        key: _builtins.str = ...,
+        tier: _common_pb2.CacheTier.ValueType = ...,
+        age_ms: _builtins.int = ...,
+        similarity: _builtins.float = ...,
+        evidence: Global___EvidenceCheck | None = ...,
+        risk: Global___RiskCheck | None = ...,
+        stored: _builtins.bool = ...,
+        shadowed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "risk", b"risk"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["age_ms", b"age_ms", "evidence", b"evidence", "key", b"key", "kind", b"kind", "reason", b"reason", "risk", b"risk", "shadowed", b"shadowed", "similarity", b"similarity", "stored", b"stored", "tier", b"tier"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AnswerReuse: _TypeAlias = AnswerReuse  # noqa: Y015
+
+@_typing.final
+class EvidenceCheck(_message.Message):
+    """Whether retrieval still finds what an answer was made from."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CITED_FIELD_NUMBER: _builtins.int
+    FOUND_FIELD_NUMBER: _builtins.int
+    WEAKEST_RANK_FIELD_NUMBER: _builtins.int
+    NEWCOMERS_FIELD_NUMBER: _builtins.int
+    TRUSTED_FIELD_NUMBER: _builtins.int
+    cited: _builtins.int
+    """Passages that the answer cites."""
+    found: _builtins.int
+    """Of them, those that are found with the same content."""
+    weakest_rank: _builtins.int
+    """The worst rank among those, from 1; 0 when there is none."""
+    newcomers: _builtins.int
+    """Passages above that rank that the answer was not made with."""
+    trusted: _builtins.bool
+    """Whether it was not checked now, since it was checked a moment ago."""
+    def __init__(
+        self,
+        *,
+        cited: _builtins.int = ...,
+        found: _builtins.int = ...,
+        weakest_rank: _builtins.int = ...,
+        newcomers: _builtins.int = ...,
+        trusted: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cited", b"cited", "found", b"found", "newcomers", b"newcomers", "trusted", b"trusted", "weakest_rank", b"weakest_rank"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EvidenceCheck: _TypeAlias = EvidenceCheck  # noqa: Y015
+
+@_typing.final
+class RiskCheck(_message.Message):
+    """What is known of how well an answer serves a question in other words."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_ESTIMATE_FIELD_NUMBER: _builtins.int
+    ERROR_BOUND_FIELD_NUMBER: _builtins.int
+    MAX_ERROR_RATE_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
+    error_estimate: _builtins.float
+    """How likely it is wrong for this question."""
+    error_bound: _builtins.float
+    """Upper confidence bound of the share of wrong ones among those that would be served."""
+    max_error_rate: _builtins.float
+    """What the settings accept."""
+    labels: _builtins.int
+    """Comparisons that were learned from."""
+    def __init__(
+        self,
+        *,
+        error_estimate: _builtins.float = ...,
+        error_bound: _builtins.float = ...,
+        max_error_rate: _builtins.float = ...,
+        labels: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_bound", b"error_bound", "error_estimate", b"error_estimate", "labels", b"labels", "max_error_rate", b"max_error_rate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RiskCheck: _TypeAlias = RiskCheck  # noqa: Y015
+
+@_typing.final
+class ReportAnswerRequest(_message.Message):
+    """A verdict on an answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """The collection that was asked."""
+    key: _builtins.str
+    """`AnswerReuse.key` of the answer."""
+    verdict: Global___AnswerVerdict.ValueType
+    """The verdict."""
+    request_id: _builtins.str
+    """`RetrieveResponse.request_id` of the request that it was served to; with it, the cache learns from the verdict."""
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        key: _builtins.str = ...,
+        verdict: Global___AnswerVerdict.ValueType = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "key", b"key", "request_id", b"request_id", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReportAnswerRequest: _TypeAlias = ReportAnswerRequest  # noqa: Y015
+
+@_typing.final
+class ReportAnswerResponse(_message.Message):
+    """The verdict was taken."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REMOVED_FIELD_NUMBER: _builtins.int
+    LEARNED_FIELD_NUMBER: _builtins.int
+    removed: _builtins.bool
+    """Whether an answer was taken out of the cache."""
+    learned: _builtins.bool
+    """Whether the cache learned from it."""
+    def __init__(
+        self,
+        *,
+        removed: _builtins.bool = ...,
+        learned: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["learned", b"learned", "removed", b"removed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReportAnswerResponse: _TypeAlias = ReportAnswerResponse  # noqa: Y015
 
 @_typing.final
 class Usage(_message.Message):

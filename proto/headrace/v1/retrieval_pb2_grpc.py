@@ -45,6 +45,11 @@ class RetrievalServiceStub:
                 request_serializer=headrace_dot_v1_dot_retrieval__pb2.GenerateRequest.SerializeToString,
                 response_deserializer=headrace_dot_v1_dot_retrieval__pb2.GenerateResponse.FromString,
                 _registered_method=True)
+        self.ReportAnswer = channel.unary_unary(
+                '/headrace.v1.RetrievalService/ReportAnswer',
+                request_serializer=headrace_dot_v1_dot_retrieval__pb2.ReportAnswerRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_retrieval__pb2.ReportAnswerResponse.FromString,
+                _registered_method=True)
 
 
 class RetrievalServiceServicer:
@@ -65,6 +70,13 @@ class RetrievalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportAnswer(self, request, context):
+        """Tells how good an answer was; a bad one is served to nobody again, here and in the shared tier.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RetrievalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +89,11 @@ def add_RetrievalServiceServicer_to_server(servicer, server):
                     servicer.Generate,
                     request_deserializer=headrace_dot_v1_dot_retrieval__pb2.GenerateRequest.FromString,
                     response_serializer=headrace_dot_v1_dot_retrieval__pb2.GenerateResponse.SerializeToString,
+            ),
+            'ReportAnswer': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportAnswer,
+                    request_deserializer=headrace_dot_v1_dot_retrieval__pb2.ReportAnswerRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_retrieval__pb2.ReportAnswerResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -134,6 +151,33 @@ class RetrievalService:
             '/headrace.v1.RetrievalService/Generate',
             headrace_dot_v1_dot_retrieval__pb2.GenerateRequest.SerializeToString,
             headrace_dot_v1_dot_retrieval__pb2.GenerateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportAnswer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.RetrievalService/ReportAnswer',
+            headrace_dot_v1_dot_retrieval__pb2.ReportAnswerRequest.SerializeToString,
+            headrace_dot_v1_dot_retrieval__pb2.ReportAnswerResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,8 @@ class RetrievalServiceStub:
     """Finds the passages that answer a question, and assembles them within a token budget."""
     Generate: _grpc.UnaryStreamMultiCallable[_retrieval_pb2.GenerateRequest, _retrieval_pb2.GenerateResponse]
     """Retrieves, then answers: one `retrieved` event, then `delta` events, then one `completed` event."""
+    ReportAnswer: _grpc.UnaryUnaryMultiCallable[_retrieval_pb2.ReportAnswerRequest, _retrieval_pb2.ReportAnswerResponse]
+    """Tells how good an answer was; a bad one is served to nobody again, here and in the shared tier."""
 
 @_typing.type_check_only
 class RetrievalServiceAsyncStub(RetrievalServiceStub):
@@ -47,6 +49,8 @@ class RetrievalServiceAsyncStub(RetrievalServiceStub):
     """Finds the passages that answer a question, and assembles them within a token budget."""
     Generate: _aio.UnaryStreamMultiCallable[_retrieval_pb2.GenerateRequest, _retrieval_pb2.GenerateResponse]  # type: ignore[assignment]
     """Retrieves, then answers: one `retrieved` event, then `delta` events, then one `completed` event."""
+    ReportAnswer: _aio.UnaryUnaryMultiCallable[_retrieval_pb2.ReportAnswerRequest, _retrieval_pb2.ReportAnswerResponse]  # type: ignore[assignment]
+    """Tells how good an answer was; a bad one is served to nobody again, here and in the shared tier."""
 
 class RetrievalServiceServicer(metaclass=_abc_1.ABCMeta):
     """Retrieves passages and answers from them."""
@@ -66,5 +70,13 @@ class RetrievalServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_retrieval_pb2.GenerateResponse], _abc.AsyncIterator[_retrieval_pb2.GenerateResponse]]:
         """Retrieves, then answers: one `retrieved` event, then `delta` events, then one `completed` event."""
+
+    @_abc_1.abstractmethod
+    def ReportAnswer(
+        self,
+        request: _retrieval_pb2.ReportAnswerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retrieval_pb2.ReportAnswerResponse, _abc.Awaitable[_retrieval_pb2.ReportAnswerResponse]]:
+        """Tells how good an answer was; a bad one is served to nobody again, here and in the shared tier."""
 
 def add_RetrievalServiceServicer_to_server(servicer: RetrievalServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

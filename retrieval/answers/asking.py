@@ -1,0 +1,41 @@
+"""A question as the answer cache sees it: whose it is, what its answer depends on, how it is worded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retrieval.answers.question import normalise
+from retrieval.caching.keys import CacheKey
+from retrieval.scope import Scope, within
+from retrieval.types import CacheControl, Thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerShape:
+    """All that shapes an answer besides the question and the documents."""
+
+    thresholds: Thresholds
+    context_tokens: int
+    tokenizer: str
+    instructions: str
+    backend: str
+    model: str
+    temperature: float
+    max_output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that an answer is looked for."""
+
+    question: str
+    scope: Scope
+    partition: CacheKey  # gate 1: answers elsewhere do not exist for it
+    key: CacheKey  # of the answer to exactly this question, after normalisation
+    control: CacheControl
+
+
+def asked_of(question: str, scope: Scope, shape: AnswerShape, control: CacheControl) -> Asked:
+    """Returns the question with its keys."""
+    partition = scope.partition(shape)
+    return Asked(question, scope, partition, within(partition, normalise(question)), control)
