@@ -35,7 +35,7 @@ class Fault:
     def throw(self) -> NoReturn:
         """Raises the error itself, so that its class and attributes hold.
 
-        Each raise begins at the work's own traceback; without that, 200 callers would add their frames to one another's.
+        Each raise begins at the work's own traceback: else 200 callers would add their frames to one another's.
         """
         raise self.error.with_traceback(self.traceback)
 

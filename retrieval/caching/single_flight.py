@@ -1,8 +1,8 @@
 """Identical concurrent work runs once, for a value.
 
-The work runs in a task of its own; every caller, the first one too, waits beside it. Whoever is cancelled or runs out of
-time leaves alone, and the last one to leave cancels the work without waiting for its end. Work that asks its own flight
-for its own key would wait for itself.
+The work runs in a task of its own; every caller, the first one too, waits beside it. Whoever is cancelled or runs out
+of time leaves alone, and the last one to leave cancels the work without waiting for its end. Work that asks its own
+flight for its own key would wait for itself.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class SingleFlight(Generic[V]):
 
     async def _arrival(self, key: CacheKey, flight: _Flight[V]) -> None:
         arrival = asyncio.get_running_loop().create_future()
-        flight.waiting.add(arrival)
+        flight.waiting[arrival] = None
         try:
             await arrival
         finally:
-            flight.waiting.discard(arrival)
+            del flight.waiting[arrival]
             if not flight.waiting:
                 self._flights.forget(key, flight)
                 flight.task.cancel()  # does nothing to a task that is done
@@ -82,7 +82,7 @@ class _Flight(Generic[V]):
 
     def __init__(self) -> None:
         self.task: asyncio.Task[V]
-        self.waiting: set[asyncio.Future[None]] = set()
+        self.waiting: dict[asyncio.Future[None], None] = {}  # in the order of arrival
         self.fault: Fault | None = None
 
     def land(self, task: asyncio.Task[Any]) -> None:

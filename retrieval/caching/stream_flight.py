@@ -1,9 +1,7 @@
 """Identical concurrent streams run once: who comes late gets what was sent, then live items.
 
-One task pumps the source into a chain of items, and each follower walks the chain at its own pace: nothing is copied,
-and what everybody has passed is freed. While the whole chain is within the bounds its start is kept and others may
-join. Past them nobody joins, and the bounds hold for what the last follower has not read yet: the pump rests while all
-are busy reading, and once somebody waits for more, whoever is farther behind than the bounds falls out.
+The source is read by a task of its own, so no follower's cancel is the source's; only when the last follower has left
+is the source closed. What is kept, and for whom, is in `chain`.
 """
 
 from __future__ import annotations
@@ -11,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Generic, TypeVar
 
-from retrieval.caching.flights import Fault, Flights, fault_of
+from retrieval.caching.chain import Bounds, Chain
+from retrieval.caching.flights import Flights
 from retrieval.caching.keys import CacheKey
 
 T = TypeVar("T")
@@ -23,47 +22,57 @@ T = TypeVar("T")
 class FollowerBehind(Exception):
     """A follower read so much slower than others that what it has to read next is not kept any more."""
 
-    def __init__(self, max_items: int, max_bytes: int) -> None:
-        super().__init__(f"reading fell more than {max_items} items or {max_bytes} bytes behind; read faster or ask alone")
-        self.max_items = max_items
-        self.max_bytes = max_bytes
+    def __init__(self, bounds: Bounds) -> None:
+        super().__init__(
+            f"reading fell over {bounds.max_items} items or {bounds.max_bytes} bytes behind; ask again and read faster"
+        )
+        self.bounds = bounds
 
 
 class StreamFlight(Generic[T]):
     """Streams of one kind, one at a time for each key. For one event loop."""
 
-    def __init__(self, max_items: int, max_bytes: int, size_of: Callable[[T], int]) -> None:
+    def __init__(self, bounds: Bounds, size_of: Callable[[T], int]) -> None:
         """The bounds are for each stream; `size_of` gives an item's bytes."""
-        self._bounds = _Bounds(max_items, max_bytes)
+        self._bounds = bounds
         self._size_of = size_of
-        self._flights: Flights[_Flow[T]] = Flights()
+        self._flights: Flights[Chain[T]] = Flights()
 
     def __len__(self) -> int:
         return len(self._flights)
 
     def follow(self, key: CacheKey, start: Callable[[], AsyncGenerator[T, None]]) -> Stream[T]:
-        """Joins the stream under way, or starts one; what is returned must be closed. Raises ShuttingDown after `close`."""
-        flow = self._flights.get(key)
-        led = flow is None
-        if flow is None:
-            flow = _Flow(key, self._flights, self._bounds)
-        stream = Stream(flow, led)
+        """Joins the stream under way, or starts one; the caller closes what is returned.
+
+        Raises ShuttingDown after `close`.
+        """
+        chain = self._flights.get(key)
+        led = chain is None
+        if chain is None:
+            chain = Chain(self._bounds)
+        stream = Stream(chain, partial(self._abandon, key, chain), led)
         if led:
-            flow.task = self._flights.launch(key, flow, self._pump(flow, start))
+            chain.writer = self._flights.launch(key, chain, self._pump(key, chain, start))
         return stream
 
     async def close(self) -> None:
         """Cancels the streams under way, whose followers get `FlightCancelled`, and returns when all have ended."""
         await self._flights.close()
 
-    async def _pump(self, flow: _Flow[T], start: Callable[[], AsyncGenerator[T, None]]) -> None:
+    async def _pump(self, key: CacheKey, chain: Chain[T], start: Callable[[], AsyncGenerator[T, None]]) -> None:
         async with aclosing(start()) as source:
             async for item in source:
-                flow.append(item, self._size_of(item))
-                await flow.room()
-                # A source may turn the cancel that meant it into one more item.
-                if not flow.readers:
+                chain.append(item, self._size_of(item))
+                if not chain.joinable:
+                    self._flights.forget(key, chain)
+                await chain.room()
+                # A source may turn the cancel that is meant for it into one more item.
+                if not chain.readers:
                     return
+
+    def _abandon(self, key: CacheKey, chain: Chain[T]) -> None:
+        self._flights.forget(key, chain)
+        chain.writer.cancel()  # does nothing to a task that is done
 
 
 class Stream(Generic[T]):
@@ -72,98 +81,59 @@ class Stream(Generic[T]):
     A cancel while it waits closes it. Closing waits for nothing; the last one to close ends the source.
     """
 
-    def __init__(self, flow: _Flow[T], led: bool) -> None:
-        self.led = led  # whether this follower started the source
-        self._flow = flow
-        self._reader = _Reader(flow.first)
-        flow.readers.add(self._reader)
+    def __init__(self, chain: Chain[T], abandon: Callable[[], None], led: bool) -> None:
+        """`led` says that this follower started the source; `abandon` is called when no follower is left."""
+        self.led = led
+        self._chain = chain
+        self._abandon = abandon
+        self._reader = chain.join()
+        self._loop = asyncio.get_running_loop()
+
+    def __del__(self) -> None:
+        # Who was cancelled before it could close must not keep the source going. Collection may run in any thread.
+        if self._reader.place is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._leave)
 
     def __aiter__(self) -> Stream[T]:
         return self
 
     async def __anext__(self) -> T:
-        """Returns the next item; raises what the source raised after its last one, and `FollowerBehind` when too slow."""
+        """Returns the next item; after the last one, raises what the source raised.
+
+        Raises `FollowerBehind` when this follower was too slow, and `FlightCancelled` when the source was cancelled by
+        other than its followers. Nothing comes after an error.
+        """
         reader = self._reader
         while reader.place is not None:
             item = reader.place.following
             if item is not None:
                 reader.place = item
                 return item.value
-            if self._flow.landed:
-                self._flow.leave(reader)
-                self._flow.finish()
+            if self._chain.ended:
+                self._leave()
+                if self._chain.fault is not None:
+                    self._chain.fault.throw()
             else:
                 await self._more()
-        if reader.behind:
-            reader.behind = False
-            raise FollowerBehind(self._flow.bounds.max_items, self._flow.bounds.max_bytes)
+        if reader.fell_out:
+            reader.fell_out = False
+            raise FollowerBehind(self._chain.bounds)
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Leaves the stream; a wait for an item that is under way in another task ends as at the stream's end."""
-        self._reader.behind = False
-        self._flow.leave(self._reader)
+        """Leaves the stream; a wait for its next item in another task ends as at the stream's end."""
+        self._reader.fell_out = False
+        self._leave()
 
     async def _more(self) -> None:
-        self._reader.arrival = asyncio.get_running_loop().create_future()
-        self._flow.stir()
         try:
-            await self._reader.arrival
-        except asyncio.CancelledError:
-            self._flow.leave(self._reader)
+            await self._chain.more(self._reader)
+        except (asyncio.CancelledError, GeneratorExit):
+            self._leave()
             raise
 
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    max_items: int
-    max_bytes: int
-
-
-@dataclass(slots=True, eq=False)
-class _Place(Generic[T]):
-    """A place in the chain, and how much stands before it in the stream, itself included."""
-
-    item_count: int = 0
-    size_bytes: int = 0
-    following: _Item[T] | None = None
-
-
-@dataclass(slots=True, eq=False, kw_only=True)
-class _Item(_Place[T]):
-    value: T
-
-
-@dataclass(slots=True, eq=False)
-class _Reader(Generic[T]):
-    """How far a follower is."""
-
-    place: _Place[T] | None  # of the item read last; None once it has left
-    arrival: asyncio.Future[None] | None = None
-    behind: bool = False  # it fell out
-
-    @property
-    def waits(self) -> bool:
-        """Whether it has read all there is."""
-        return self.arrival is not None and not self.arrival.done()
-
-    def wake(self) -> None:
-        """Lets it look again."""
-        if self.arrival is not None and not self.arrival.done():
-            self.arrival.set_result(None)
-
-
-class _Flow(Generic[T]):
-    """One stream: its chain and its readers."""
-
-    def __init__(self, key: CacheKey, flights: Flights[_Flow[T]], bounds: _Bounds) -> None:
-        self.task: asyncio.Task[None]
-        self.bounds = bounds
-        self.readers: set[_Reader[T]] = set()
-        self.first: _Place[T] | None = _Place()  # None once nobody may join, so that what is read is freed
-        self.landed = False
-        self._last: _Place[T] | None = self.first
-        self._fault: Fault | None = None
-        self._rest: asyncio.Future[None] | None = None
-        self._key = key
-        self._flights = flights
+    def _leave(self) -> None:
+        if self._reader.place is not None:
+            self._chain.leave(self._reader)
+            if not self._chain.readers:
+                self._abandon()
