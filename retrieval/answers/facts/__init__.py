@@ -1,0 +1,1 @@
+"""What a question states: its kind, negations, directions, figures, names and words, read without a model."""
