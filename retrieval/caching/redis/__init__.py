@@ -1,0 +1,1 @@
+"""The shared tier on Redis: the only owner of the client library `redis`."""

@@ -1,0 +1,211 @@
+"""The few calls that the tier makes to Redis, alike for every topology, with one kind of error.
+
+All are pipelines without a transaction, so that a cluster can take them: redis-py splits them by node and waits for the
+nodes together. Reads go to primaries only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.client import Pipeline
+from redis.asyncio.cluster import ClusterNode, ClusterPipeline
+from redis.exceptions import RedisClusterException, RedisError, ResponseError
+
+from retrieval.caching.redis.connecting import Client, connect, tls_context
+from retrieval.caching.redis.options import RedisOptions
+
+PAGE_COUNT = 500  # keys that one SCAN looks at: under a millisecond of the server
+_CALL_S = 1.0  # what a call may take that no request waits for
+
+
+class RedisUnavailable(Exception):
+    """Redis cannot be reached, took too long, refuses, or answers what is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A value to be stored under a name for some time."""
+
+    name: bytes
+    value: bytes
+    ttl_ms: int
+
+
+class RedisCalls:
+    """Calls to Redis through one client, which can be replaced by a fresh one."""
+
+    def __init__(self, options: RedisOptions) -> None:
+        """Reads the certificates and opens no connection.
+
+        Raises:
+            RedisOptionsError: when a certificate cannot be read.
+        """
+        self._options = options
+        self._context = None if options.tls is None else tls_context(options.tls)
+        self._client: Client = connect(options, self._context)
+
+    async def read(self, names: Sequence[bytes], limit_s: float) -> list[bytes | RedisError | None]:
+        """Returns what is stored under each name; an error where it is no string, None where there is nothing.
+
+        Raises:
+            RedisUnavailable: when not all could be read within `limit_s`.
+        """
+        pipe = self._pipeline()
+        for name in names:
+            pipe.get(name)
+        replies = await self._run(pipe, limit_s)
+        for reply in replies:
+            if isinstance(reply, Exception) and not _is_wrong_type(reply):
+                raise RedisUnavailable(str(reply))
+        return [reply if isinstance(reply, bytes | RedisError) else None for reply in replies]
+
+    async def write(self, writes: Sequence[Write]) -> int:
+        """Stores the values and returns how many were; a full server, for one, refuses some.
+
+        Raises:
+            RedisUnavailable: when Redis could not be asked.
+        """
+        pipe = self._pipeline()
+        for write in writes:
+            pipe.set(write.name, write.value, px=write.ttl_ms)
+        replies = await self._run(pipe, _CALL_S)
+        _raise_unless_refusals(replies)
+        return sum(reply is True for reply in replies)
+
+    async def unlink(self, names: Sequence[bytes]) -> int:
+        """Deletes the names and returns how many were there.
+
+        Raises:
+            RedisUnavailable: when not all could be deleted.
+        """
+        if not names:
+            return 0
+        pipe = self._pipeline()
+        for name in names:
+            pipe.execute_command("UNLINK", name)
+        replies = await self._run(pipe, _CALL_S)
+        counts = [reply for reply in replies if isinstance(reply, int)]
+        if len(counts) != len(names):
+            raise RedisUnavailable("not everything could be deleted")
+        return sum(counts)
+
+    async def read_starts(self, names: Sequence[bytes], length: int) -> list[bytes]:
+        """Returns the first bytes of each value; none where it is no string.
+
+        Raises:
+            RedisUnavailable: when Redis could not be asked.
+        """
+        if not names:
+            return []
+        pipe = self._pipeline()
+        for name in names:
+            pipe.getrange(name, 0, length - 1)
+        return [reply if isinstance(reply, bytes) else b"" for reply in await self._run(pipe, _CALL_S)]
+
+    async def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
+        """Gives the names that match, page by page, from all primaries.
+
+        Raises:
+            RedisUnavailable: when a server could not be asked.
+        """
+        commands = self._client.commands
+        nodes = [commands] if isinstance(commands, Redis) else commands.get_primaries()
+        for node in nodes:
+            cursor = 0
+            while True:
+                cursor, names = await _scan_page(node, cursor, pattern)
+                yield names
+                if cursor == 0:
+                    break
+
+    async def probe(self, within_s: float) -> None:
+        """Connects anew and asks every primary for a sign of life, which must then come within the given seconds.
+
+        A fresh client, since the old one's connections may lead nowhere, or hold replies to questions nobody waits for.
+
+        Raises:
+            RedisUnavailable: when there is none.
+        """
+        old, self._client = self._client, connect(self._options, self._context)
+        await _close(old)
+        commands = self._client.commands
+        with _translated():
+            async with asyncio.timeout(_CALL_S):
+                if isinstance(commands, RedisCluster):
+                    await commands.initialize()
+                await _ping(commands)
+            async with asyncio.timeout(within_s):
+                await _ping(commands)
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        await _close(self._client)
+
+    def _pipeline(self) -> Pipeline | ClusterPipeline:
+        return self._client.commands.pipeline(transaction=False)
+
+    async def _run(self, pipe: Pipeline | ClusterPipeline, limit_s: float) -> list[object]:
+        with _translated():
+            async with asyncio.timeout(limit_s):
+                replies: list[object] = await pipe.execute(raise_on_error=False)
+                return replies
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turns what the library raises into our error: its own, the system's, and what it stumbles over in garbage.
+
+    Bytes that are no Redis reply end in `ValueError`, `EOFError` or `IndexError`; a connection that is closed under a
+    call, as when the client is replaced, in `AttributeError`, `RuntimeError` or `TypeError`.
+    """
+    try:
+        yield
+    except (RedisError, RedisClusterException, OSError, ValueError, EOFError, LookupError) as error:
+        raise RedisUnavailable(f"{type(error).__name__}: {error}") from error
+    except (AttributeError, RuntimeError, TypeError) as error:
+        raise RedisUnavailable("the connection was closed") from error
+
+
+async def _ping(commands: Redis | RedisCluster) -> None:
+    if isinstance(commands, Redis):
+        await commands.execute_command("PING")
+        return
+    for node in commands.get_primaries():
+        await node.execute_command("PING")
+
+
+async def _scan_page(node: Redis | ClusterNode, cursor: int, pattern: bytes) -> tuple[int, list[bytes]]:
+    with _translated():
+        async with asyncio.timeout(_CALL_S):
+            following, names = await _scan(node, cursor, pattern)
+            return int(following), list(names)
+
+
+def _scan(node: Redis | ClusterNode, cursor: int, pattern: bytes) -> Awaitable[tuple[int, list[bytes]]]:
+    command = ("SCAN", cursor, "MATCH", pattern, "COUNT", PAGE_COUNT)
+    reply: Awaitable[tuple[int, list[bytes]]] = node.execute_command(*command)  # type: ignore[no-untyped-call]
+    return reply
+
+
+async def _close(client: Client) -> None:
+    """Closes what can be closed; a connection whose farewell fails is gone all the same."""
+    try:
+        await client.close()
+    except (RedisError, OSError):
+        return
+
+
+def _raise_unless_refusals(replies: Sequence[object]) -> None:
+    """Refusals of a single command leave the connection well; in a cluster, a lost connection is among the replies."""
+    for reply in replies:
+        if isinstance(reply, Exception) and not isinstance(reply, ResponseError):
+            raise RedisUnavailable(str(reply))
+
+
+def _is_wrong_type(reply: Exception) -> bool:
+    return isinstance(reply, ResponseError) and str(reply).startswith("WRONGTYPE")

@@ -1,0 +1,155 @@
+"""Clients of redis-py for one server, for Sentinels and for a cluster, with nothing on that could wait by itself.
+
+Found in redis-py 8.1, and turned off here:
+- Every client retries ten times with pauses of up to a second; a cluster's pipeline sleeps 0.25 s between its tries.
+  Sentinel clients do so too, unless told otherwise by arguments of their own.
+- Each new connection sends CLIENT SETINFO twice, and with RESP3, the default, HELLO and an attempt at maintenance
+  notifications, which can raise time limits while a server moves: three round trips before the first GET. RESP2 with
+  `driver_info=None` sends nothing but AUTH and SELECT.
+- A `socket_timeout` wraps each write in a task of its own (`wait_for`). One time limit around the whole call is
+  cheaper, and safe: a read or write that is cancelled closes its connection, whatever it was cancelled by.
+- Each TLS connection builds a context of its own, which reads the authorities' file and takes milliseconds of the event
+  loop. Connections to one server and behind Sentinels share one here; a cluster's client has no place to give it.
+- A cluster's client replaces the configured seeds by the nodes that it found (`dynamic_startup_nodes`), so a cluster
+  that comes back elsewhere would not be found again.
+- Pools raise when they are used up (only one kind waits, and not for Sentinels or a cluster), so the tier counts its
+  own calls and never asks for more than there are.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis, RedisCluster, Sentinel
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.connection import Connection, ConnectionPool, SSLConnection
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedConnection
+from redis.backoff import NoBackoff
+
+from retrieval.caching.redis.options import RedisOptions, RedisOptionsError, TlsOptions, Topology
+
+SPARE_CONNECTIONS = 3  # for the writer, the probe and one invalidation, beside the look-ups
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client, and the Sentinels that it asks where the primary is."""
+
+    commands: Redis | RedisCluster
+    sentinels: Sentinel | None = None
+
+    async def close(self) -> None:
+        """Closes all connections, those in use too."""
+        await self.commands.aclose()
+        if self.sentinels is not None:
+            await self.sentinels.aclose()
+
+
+class _SharedContext(SSLConnection):
+    """A TLS connection whose context was made before."""
+
+    def __init__(self, *, made: ssl.SSLContext, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.ssl_context.context = made
+
+
+class _ManagedSharedContext(SentinelManagedConnection, _SharedContext):
+    """The same behind Sentinels."""
+
+
+def connect(options: RedisOptions, context: ssl.SSLContext | None) -> Client:
+    """Returns a client that has not connected yet; `context` is for TLS, but for a cluster, which makes its own."""
+    if options.topology is Topology.CLUSTER:
+        return Client(_cluster(options))
+    if options.topology is Topology.SENTINEL:
+        return _behind_sentinels(options, context)
+    node = options.nodes[0]
+    pool = ConnectionPool(
+        _SharedContext if context else Connection,
+        options.max_connections + SPARE_CONNECTIONS,
+        host=node.host,
+        port=node.port,
+        **_connection_settings(options, context),
+    )
+    return Client(Redis.from_pool(pool))
+
+
+def tls_context(options: TlsOptions) -> ssl.SSLContext:
+    """Returns a context that trusts the given authorities, or the system's.
+
+    Raises:
+        RedisOptionsError: when a file cannot be read or does not hold what it should.
+    """
+    field = "tls.ca_file"
+    try:
+        context = ssl.create_default_context(cafile=options.ca_file)
+        field = "tls.cert_file"
+        if options.cert_file is not None:
+            context.load_cert_chain(options.cert_file, options.key_file)
+    except OSError as error:
+        raise RedisOptionsError(field, str(error)) from error
+    if not options.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _behind_sentinels(options: RedisOptions, context: ssl.SSLContext | None) -> Client:
+    """The Sentinels are spoken to with TLS when the servers are."""
+    addresses = [(node.host, node.port) for node in options.nodes]
+    credentials = {"username": options.sentinel_username, "password": options.sentinel_password}
+    arguments = {**_bare(options), **credentials, **_tls_arguments(options)}
+    sentinels = Sentinel(addresses, sentinel_kwargs=arguments)  # type: ignore[no-untyped-call]
+    pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]
+        options.sentinel_service,
+        sentinels,
+        connection_class=_ManagedSharedContext if context else SentinelManagedConnection,
+        max_connections=options.max_connections + SPARE_CONNECTIONS,
+        **_connection_settings(options, context),
+    )
+    return Client(Redis.from_pool(pool), sentinels)
+
+
+def _cluster(options: RedisOptions) -> RedisCluster:
+    return RedisCluster(
+        startup_nodes=[ClusterNode(node.host, node.port) for node in options.nodes],
+        dynamic_startup_nodes=False,
+        max_connections=options.max_connections + SPARE_CONNECTIONS,
+        username=options.username,
+        password=options.password,
+        **_bare(options),
+        **_tls_arguments(options),
+    )
+
+
+def _connection_settings(options: RedisOptions, context: ssl.SSLContext | None) -> dict[str, Any]:
+    settings = _bare(options) | {"username": options.username, "password": options.password, "db": options.database}
+    return settings | ({"made": context} if context else {})
+
+
+def _bare(options: RedisOptions) -> dict[str, Any]:
+    """What every client and connection is given: no retries, no greetings, time limits on connecting alone."""
+    return {
+        "protocol": 2,
+        "driver_info": None,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": None,
+        "socket_connect_timeout": options.connect_timeout_ms / 1000,
+    }
+
+
+def _tls_arguments(options: RedisOptions) -> dict[str, Any]:
+    """TLS for the clients that make their own contexts."""
+    if options.tls is None:
+        return {}
+    return {
+        "ssl": True,
+        "ssl_ca_certs": options.tls.ca_file,
+        "ssl_certfile": options.tls.cert_file,
+        "ssl_keyfile": options.tls.key_file,
+        "ssl_cert_reqs": "required" if options.tls.verify else "none",
+        "ssl_check_hostname": options.tls.verify,
+    }
