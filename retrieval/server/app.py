@@ -15,11 +15,11 @@ from encoders.types import TextKind, WorkClass
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
 from rerank.cross_encoder import ScheduledCrossEncoder
-from rerank.s3fifo import S3Fifo
 from rerank.score_cache import StoredScores
 from retrieval.admission import Admission
 from retrieval.caching.embeddings import EmbeddingShape, QueryEmbeddings
 from retrieval.caching.memory import MemoryCache
+from retrieval.caching.s3fifo import S3Fifo
 from retrieval.caching.token_codes import TokenCodes
 from retrieval.generation.backend import Backend
 from retrieval.generation.open import open_backends
@@ -109,14 +109,14 @@ def _engines(opened: _Opened, live: LiveSettings) -> Engines:
     same_tokenizer = settings.context.tokenizer == BUNDLED and settings.encoders.dense.model == BUNDLED_MODEL
     counter = open_counter(settings.context.tokenizer, knows_passages=same_tokenizer)
     cache = MemoryCache("query_embeddings", settings.retrieval.query_cache_bytes)
-    codes = S3Fifo("token_codes", settings.rerank.late.cache_bytes)
+    codes = S3Fifo("token_codes", settings.rerank.late.cache_bytes, len)
     return Engines(
         catalog=opened.catalog,
         encoder=encoder,
         embeddings=QueryEmbeddings(cache, EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)),
         token_codes=TokenCodes(codes, encoder.codec.code_bytes if encoder.codec else 0),
         reranker=opened.reranker,
-        pair_scores=StoredScores(S3Fifo("pair_scores", settings.rerank.score_cache_bytes)),
+        pair_scores=StoredScores(S3Fifo("pair_scores", settings.rerank.score_cache_bytes, len)),
         counter=counter,
         backends=open_backends(
             settings.generation, counter, encoder, lambda: live.current.generation.extractive_sentences

@@ -17,10 +17,10 @@ from rerank.calibrate import Weights
 from rerank.cross_encoder import OnnxCrossEncoder, ScheduledCrossEncoder
 from rerank.errors import RerankIncomplete
 from rerank.progress import Aim
-from rerank.s3fifo import S3Fifo
 from rerank.score_cache import StoredScores
 from rerank.stopping import EXCEEDANCES, Line, StopRule
 from rerank.types import Load
+from retrieval.caching.s3fifo import S3Fifo
 from tests.fakes.engines import EchoEngine, GatedEngine, items
 from tests.fakes.rerankers import TOKENS, ScriptedReranker
 
@@ -43,7 +43,7 @@ def logit_of(passage: str) -> float:
 
 def cache() -> StoredScores:
     """Returns an empty cache with room for all."""
-    return StoredScores(S3Fifo("scores", 1_000_000))
+    return StoredScores(S3Fifo("scores", 1_000_000, len))
 
 
 async def refine(reranker: ScriptedReranker, asked: Pool, aim: Aim = AIM, deadline_ns: int | None = None) -> Refined:

@@ -16,10 +16,10 @@ from encoders.types import EncodedPassage, EncodedQuery, Outcome, WorkClass
 from indexers.errors import IndexUnavailable
 from indexers.types import Epoch, Passage
 from rerank.errors import RerankIncomplete
-from rerank.s3fifo import S3Fifo
 from rerank.score_cache import StoredScores
 from rerank.stopping import Line, StopRule
 from rerank.types import AsyncReranker, Load
+from retrieval.caching.s3fifo import S3Fifo
 from retrieval.caching.token_codes import TokenCodes
 from retrieval.clock import Stage, StageClock
 from retrieval.deadline import Deadline
@@ -81,8 +81,8 @@ class Rig:
 
     async def rerank(self, hits: list[Hit], seconds: float = 10.0) -> list[Hit]:
         """Runs the stage once, with a new trace."""
-        codes = TokenCodes(S3Fifo("codes", 1_000_000), CODEC.code_bytes)
-        scores = StoredScores(S3Fifo("scores", 1_000_000))
+        codes = TokenCodes(S3Fifo("codes", 1_000_000, len), CODEC.code_bytes)
+        scores = StoredScores(S3Fifo("scores", 1_000_000, len))
         self.cascade = self.cascade or Cascade(LateInteraction(self.encoder, codes), self.cross, scores)
         self.trace = Trace(StageClock())
         request = RetrieveRequest("r", "acme", "docs", self.query, None, self.thresholds)
@@ -197,7 +197,7 @@ async def test_sparse_mode_is_reranked_by_the_cross_encoder_alone() -> None:
     assert rig.cascade is not None
     thresholds = rig.thresholds
     assert rig.cascade.depth(thresholds, None) == thresholds.rerank_depth
-    assert Cascade(rig.cascade._late, None, StoredScores(S3Fifo("s", 0))).depth(thresholds, None) == 0
+    assert Cascade(rig.cascade._late, None, StoredScores(S3Fifo("s", 0, len))).depth(thresholds, None) == 0
     request = RetrieveRequest("r", "acme", "docs", "q", None, thresholds)
     trace = Trace(StageClock())
     with trace.clock.stage(Stage.RERANK):

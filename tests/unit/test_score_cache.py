@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rerank.s3fifo import S3Fifo
 from rerank.score_cache import Asker, StoredScores
+from retrieval.caching.s3fifo import S3Fifo
 
 ASKER = Asker("acme", "revision", "query")
 
 
 def test_logits_come_back_to_the_last_bit() -> None:
     """What was put is found, in the order asked for; other passages are unknown."""
-    cache = StoredScores(S3Fifo("scores", 100_000))
+    cache = StoredScores(S3Fifo("scores", 100_000, len))
     cache.put(ASKER, ["a", "b"], np.array([1 / 3, -40.0]))
     found = cache.get(ASKER, ["b", "c", "a"])
     np.testing.assert_array_equal(found, [-40.0, np.nan, 1 / 3])
@@ -24,7 +24,7 @@ def test_logits_come_back_to_the_last_bit() -> None:
 @pytest.mark.parametrize("changed", [{"tenant": "other"}, {"revision": "r2"}, {"query": "query "}])
 def test_logit_belongs_to_tenant_model_query_and_passage(changed: dict[str, str]) -> None:
     """Whatever differs, the pair is unknown; parts cannot be shifted from one into the next."""
-    cache = StoredScores(S3Fifo("scores", 100_000))
+    cache = StoredScores(S3Fifo("scores", 100_000, len))
     cache.put(ASKER, ["a"], np.array([1.0]))
     assert np.isnan(cache.get(replace(ASKER, **changed), ["a"]))
     assert np.isnan(cache.get(Asker("acme", "revision", "quer"), ["ya"]))
