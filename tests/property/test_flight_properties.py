@@ -81,12 +81,13 @@ class Calls:
 
     def join(self, key: int, picky: bool) -> None:
         async def work() -> int:
-            number, end = len(self.runs), asyncio.get_running_loop().create_future()
+            number = len(self.runs)
+            end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             self.runs.append((key, end))
             assert key not in self.running
             self.running.append(key)
             try:
-                return await end + number
+                return await end
             finally:
                 self.running.remove(key)
                 self.over.add(number)
@@ -110,7 +111,7 @@ class Calls:
                 self.left.add(index)
         elif self.runs and not (end := self.runs[number % len(self.runs)][1]).done():
             if step == "finish":
-                end.set_result(0)
+                end.set_result(number % len(self.runs))
             elif step == "fail":
                 end.set_exception(WorkFailed(number % len(self.runs)))
             elif step == "cancel within":
@@ -124,9 +125,9 @@ class Calls:
     async def finish(self) -> None:
         """Ends all runs, and those that begin because of it."""
         while any(not task.done() for _, _, task in self.callers):
-            for _, end in self.runs:
+            for number, (_, end) in enumerate(self.runs):
                 if not end.done():
-                    end.set_result(0)
+                    end.set_result(number)
             await tick(1)
 
     def check(self) -> None:
@@ -164,6 +165,7 @@ def test_single_flight_serves_each_caller_that_stays(steps: list[tuple[str, int]
             else:
                 calls.step(step, number)
         await calls.finish()
+        await tick(4)
         calls.check()
         await calls.flight.close()
 

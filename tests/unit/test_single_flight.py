@@ -173,6 +173,20 @@ async def test_single_flight_stays_when_a_caller_joins_as_the_last_one_is_cancel
     assert work.cancelled == 0
 
 
+async def test_single_flight_answers_the_others_when_one_is_cancelled_as_the_work_ends() -> None:
+    """A cancel in the very turn of the loop in which the work has ended keeps nobody waiting."""
+    for turns in range(4):
+        flight, work = SingleFlight[str](), Work()
+        callers = [call(flight, work) for _ in range(3)]
+        await settle()
+        work.go.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        callers[0].cancel()
+        await asyncio.wait(callers)
+        assert [(await caller).value for caller in callers[1:]] == ["value", "value"]
+
+
 async def test_single_flight_gives_an_error_to_all_with_class_and_attributes() -> None:
     """Each caller gets the error that the work raised, each with a traceback that begins at the work alone."""
     flight, work = SingleFlight[str](), Work()

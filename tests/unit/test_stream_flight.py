@@ -154,6 +154,19 @@ async def test_stream_flight_closes_the_source_when_the_last_follower_leaves() -
         await anext(idle)
 
 
+async def test_stream_flight_leaves_a_follower_that_is_cancelled_while_it_waits() -> None:
+    """A cancelled wait is the follower's end, also for a caller that does not close it."""
+    flight, source = flights(), Source()
+    stream = flight.follow(KEY, source)
+    waiting = asyncio.ensure_future(anext(stream))
+    await settle()
+    waiting.cancel()
+    await settle()
+    assert (source.closed, len(flight)) == (1, 0)
+    with pytest.raises(StopAsyncIteration):
+        await anext(stream)
+
+
 async def test_stream_flight_frees_the_key_while_the_source_cleans_up() -> None:
     """A caller that comes while an abandoned source closes gets a new one."""
     flight, again, cleaned = flights(), Source(), asyncio.Event()
@@ -186,14 +199,14 @@ async def test_stream_flight_stops_a_source_that_yields_while_it_is_cancelled() 
     flight, closed = flights(), asyncio.Event()
 
     async def stubborn() -> AsyncGenerator[str, None]:
-        while not closed.is_set():
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
+        try:
+            while True:
                 try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
                     yield "rest"
-                finally:
-                    closed.set()
+        finally:
+            closed.set()
 
     stream = flight.follow(KEY, stubborn)
     await settle()
@@ -417,6 +430,19 @@ async def test_stream_flight_hands_out_items_of_a_source_that_never_waits() -> N
     for stream in streams:
         assert [await anext(stream) for _ in range(5)] == ["x"] * 5
         await stream.aclose()
+
+
+async def test_stream_flight_hands_out_an_item_before_it_fetches_the_next() -> None:
+    """A follower that waits has the first item while a source that never suspends still has the others."""
+    flight, fetched = flights(), list[int]()
+
+    async def prompt() -> AsyncGenerator[str, None]:
+        for number in range(5):
+            fetched.append(number)
+            yield str(number)
+
+    async with aclosing(flight.follow(KEY, prompt)) as stream:
+        assert [(text, len(fetched)) async for text in stream] == [(str(number), number + 1) for number in range(5)]
 
 
 async def test_stream_flight_frees_a_long_chain() -> None:
