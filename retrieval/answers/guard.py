@@ -72,11 +72,13 @@ def _refusal(asked: Facts, stored: Facts, extra: Counter[str], missing: Counter[
 def _of_negation(asked: Facts, stored: Facts, extra: Counter[str], missing: Counter[str]) -> str:
     if asked.negations != stored.negations and not _deny_alike(asked.negations, stored.negations):
         return "negation"
-    for first in extra:
-        for second in missing if len(first) < 40 else ():
-            if len(first) != len(second) and (_denies(first, second) or _denies(second, first)):
-                return "negation"
-    return ""
+    return "negation" if _denied(extra, missing) or _denied(missing, extra) else ""
+
+
+def _denied(words: Counter[str], others: Counter[str]) -> bool:
+    """Whether a word of the one stands in the other with a prefix that turns it: `lock` and `unlock`."""
+    plain = {word.removeprefix("!") for word in others}
+    return any(prefix + word.removeprefix("!") in plain for word in words for prefix in known.NEGATIVE_PREFIXES)
 
 
 def _deny_alike(asked: tuple[str, ...], stored: tuple[str, ...]) -> bool:
@@ -85,10 +87,6 @@ def _deny_alike(asked: tuple[str, ...], stored: tuple[str, ...]) -> bool:
         return False
     (first, _, denied), (second, _, other) = asked[0].partition(":"), stored[0].partition(":")
     return first == second and ANYTHING in (denied, other)
-
-
-def _denies(longer: str, shorter: str) -> bool:
-    return len(shorter) > 2 and longer.endswith(shorter) and longer[: -len(shorter)] in known.NEGATIVE_PREFIXES
 
 
 def _of_anchors(asked: Facts, stored: Facts, extra: Counter[str], missing: Counter[str]) -> str:

@@ -44,7 +44,8 @@ _CLOSING = re.compile(
 )
 _HOW_TO = re.compile(
     r"(?:(?:what|which) (?:is|are) )?(?:(?:the|some|a|any|your) )*(?:(?:best|good|right|proper|correct|possible|effective|"
-    r"recommended) )?(?:ways?|methods?|steps|procedures?) (?:to|of|for) |how (?:to|can|could|do|does|should|would|may|might)"
+    r"recommended) )?(?:ways?|methods?|steps|procedures?) (?:to|of|for) |(?:what|which things?) (?:should|can|could|do|must|would|may) (?:i|we|you|one|someone|people)(?: (?:have|need) to)? do(?: in"
+    r" order)? to |how (?:to|can|could|do|does|should|would|may|might)"
     r" (?:(?:i|we|you|one|someone|anyone|people|a person) )?(?:go about |best )?|how (?:am|are) (?:i|you|we) (?:supposed|able) to "
 )
 _POLAR = re.compile(r"(?:if|whether) ")
@@ -52,6 +53,7 @@ _REASON = re.compile(
     r"(?:what (?:is|are|was|were) the reasons? (?:for|why|that|behind|of)|how come|what (?:makes|made)) "
 )
 _LONGEST_FRAME = 24
+_MOST_FRAMES = 6
 
 
 def without_frames(tokens: list[Token]) -> list[Token]:
@@ -61,7 +63,7 @@ def without_frames(tokens: list[Token]) -> list[Token]:
 
 
 def _without_opening(tokens: list[Token]) -> list[Token]:
-    while len(tokens) > 1:
+    for _ in range(_MOST_FRAMES):
         found = _OPENING.match(_joined(tokens[:_LONGEST_FRAME]))
         taken = found.group().count(" ") if found else 0
         if not taken or taken >= len(tokens) or all(token.kind is Kind.STOP for token in tokens[taken:]):
@@ -71,7 +73,7 @@ def _without_opening(tokens: list[Token]) -> list[Token]:
 
 
 def _without_closing(tokens: list[Token]) -> list[Token]:
-    while len(tokens) > 1:
+    for _ in range(_MOST_FRAMES):
         found = _CLOSING.search(_joined(tokens[-_LONGEST_FRAME:]).rstrip(" "))
         taken = len(found.group().split()) if found else 0
         if not taken or taken >= len(tokens):

@@ -91,7 +91,7 @@ tend term think thought time tip tool topic total train treat treatment trick tr
 understand understanding unique unusual use used useful usage user usual usually utilize value variety various view
 want wish wonder wonderful work works working worth would yield truly truth advice review experienced thing popular
 behind hack person decision perspective effect view kindly people's guy anyone anybody everyone everybody life world
-today day days time anything
+today day days time anything earn much well far even still together around alone
 """
 # Words whose presence or absence changes nothing.
 FREE = frozenset(

@@ -14,6 +14,7 @@ class Phrases:
 
     def __init__(self) -> None:
         self._words: list[Word] = []
+        self._floating: list[Word] = []
         self._role = ""
         self._start = 0  # where the noun phrase being read starts
         self._insert: int | None = None  # where words after "of" go
@@ -29,6 +30,10 @@ class Phrases:
         self._words.insert(self._insert, word._replace(role=role))
         self._insert += 1
         self._inserted_any = True
+
+    def add_floating(self, word: Word) -> None:
+        """Places a word that may stand anywhere in its sentence."""
+        self._floating.append(word)
 
     def boundary(self) -> None:
         """Ends the phrase: subject, verb or object follow."""
@@ -59,7 +64,7 @@ class Phrases:
     def close(self) -> tuple[Word, ...]:
         """Returns the words in the compared order."""
         self.boundary()
-        return tuple(self._words)
+        return (*self._words, *self._floating)
 
     def _order_pair(self) -> None:
         """Orders "A and B" by key where each half is one word: in either order they are the same pair."""

@@ -1,4 +1,4 @@
-"""A question to its facts: one pass over its tokens, each given its part by the lists of the vocabulary.
+"""A question to its facts: its tokens levelled, then each given its part in the sentence.
 
 A question that hardly uses a word we know is in another language or in no sentence at all; there nothing may be dropped
 or moved, and every token is taken for a name.
@@ -9,196 +9,127 @@ from __future__ import annotations
 from retrieval.answers.facts import vocabulary as known
 from retrieval.answers.facts.frames import without_frames
 from retrieval.answers.facts.ordinary import CANONICAL, ORDINARY
-from retrieval.answers.facts.phrases import Phrases
 from retrieval.answers.facts.quantities import level_quantities
+from retrieval.answers.facts.sentences import Sentences
 from retrieval.answers.facts.stems import word_key
 from retrieval.answers.facts.tokens import POSSESSIVE, tokenise
-from retrieval.answers.facts.types import ANYTHING, Facts, Kind, Token, Word
+from retrieval.answers.facts.types import Facts, Kind, Token, Word
 from retrieval.answers.facts.units import unit_name
 
 _STRICT_KEYS = {word_key(word): f"!{meaning}" for word, meaning in known.STRICT.items()} | {
     word: f"!{meaning}" for word, meaning in known.STRICT.items()
 }
-_KNOWN_WORDS = (
+_GRAMMAR = (
     frozenset(known.QUESTION_WORDS) | known.AUXILIARIES | frozenset(known.MODALS) | known.DROPPED | frozenset(known.PERSONS)
     | known.NEGATIONS | frozenset(known.WEAK_PREPOSITIONS) | frozenset(known.STRONG_PREPOSITIONS) | {"of", POSSESSIVE}
-) - frozenset("was die an am so war du me us no a on as in".split())  # fmt: skip
-_LEAST_KNOWN_SHARE = 0.2
+)  # fmt: skip
+# Words of grammar that other languages write too do not tell that a question is in English.
+_ENGLISH = _GRAMMAR - frozenset("was die an am so war du me us no a on as in".split())
+_LEAST_ENGLISH_SHARE = 0.2
 _FEWEST_WORDS_TO_JUDGE = 4
 _NOT_UNITS_ALONE = frozenset("min bar second seconds foot feet bit cal us ma bucks a c f g h k l m n s t v w".split())
-_EXACT_KINDS = frozenset({Kind.NUMBER, Kind.UNIT, Kind.DATE, Kind.VERSION, Kind.IDENTIFIER, Kind.SYMBOL})
+_VALUES = frozenset({Kind.NUMBER, Kind.DATE, Kind.VERSION})
+_EXACT_KINDS = _VALUES | {Kind.UNIT, Kind.IDENTIFIER, Kind.SYMBOL}
 
 
 def read_facts(question: str) -> Facts:
-    """Returns what a question states. Takes time linear in its length and never raises on any text."""
+    """Returns what a question states. Takes time linear in its length and never raises, whatever the text."""
     tokens = tokenise(question.lower() if question.isupper() else question)
-    return _Reader().read(level_quantities(without_frames(tokens))) if _is_english(tokens) else _unread(tokens)
+    return _read(level_quantities(without_frames(tokens))) if _is_english(tokens) else _unread(tokens)
 
 
 def _is_english(tokens: list[Token]) -> bool:
     words = [token.text for token in tokens if token.kind in (Kind.WORD, Kind.NAME)]
     if not known.QUESTION_WORDS.keys().isdisjoint(words):
         return True
-    known_count = sum(word in _KNOWN_WORDS for word in words)
-    return known_count > _LEAST_KNOWN_SHARE * len(words) or _is_fragment(words)
-
-
-def _is_fragment(words: list[str]) -> bool:
-    return len(words) < _FEWEST_WORDS_TO_JUDGE and all(map(str.isascii, words))
+    if len(words) < _FEWEST_WORDS_TO_JUDGE:
+        return all(map(str.isascii, words))
+    return sum(word in _ENGLISH for word in words) > _LEAST_ENGLISH_SHARE * len(words)
 
 
 def _unread(tokens: list[Token]) -> Facts:
-    words = tuple(Word(token.text, Kind.NAME, "", False) for token in tokens if token.kind is not Kind.STOP)
+    words = tuple(Word(token.text, Kind.NAME, "", ordinary=False) for token in tokens if token.kind is not Kind.STOP)
     return Facts(("what",), (), (), words, (), frozenset(), passive=False, keys=frozenset(word.key for word in words))
 
 
-class _Reader:
-    """Collects the facts of one question."""
+def _read(tokens: list[Token]) -> Facts:
+    sentences = Sentences()
+    before = ""
+    for position, token in enumerate(tokens):
+        after = tokens[position + 1].text if position + 1 < len(tokens) else ""
+        if not _punctuation(sentences, token) and not _grammar(sentences, token, before, after):
+            sentences.content(_word(token, is_first=sentences.place == 0), token.text)
+        sentences.place += 1
+        before = token.text
+    return sentences.close()
 
-    def __init__(self) -> None:
-        self.phrases = Phrases()
-        self.kinds: list[str] = []
-        self.negations: list[str] = []
-        self.strict: list[str] = []
-        self.modals: set[str] = set()
-        self.tense = ""
-        self.persons: set[str] = set()
-        self.kind = ""  # of the sentence being read
-        self.place = 0  # of the token in its sentence
-        self.denied_at: list[int] = []  # negations that wait for their word
-        self.after_be = self.passive = self.has_content = False
 
-    def read(self, tokens: list[Token]) -> Facts:
-        """Reads all tokens, then puts together what was found."""
-        following = [*(token.text for token in tokens[1:]), ""]
-        for token, after in zip(tokens, following, strict=False):
-            self._take(token, after)
-        self._end_sentence()
-        words = self.phrases.close()
-        return Facts(
-            kinds=tuple(dict.fromkeys(self.kinds)) or ("what",),
-            negations=tuple(sorted(self.negations)),
-            strict=tuple(sorted(self.strict)),
-            words=words,
-            manner=(*sorted(self.modals), self.tense),
-            persons=frozenset(self.persons),
-            passive=self.passive,
-            keys=frozenset(word.key for word in words),
-        )
+def _punctuation(sentences: Sentences, token: Token) -> bool:
+    """Takes a mark; False when the token is none."""
+    if token.kind is Kind.STOP:
+        sentences.end()
+    elif token.kind is Kind.COMMA:
+        sentences.pause()
+    return token.kind in (Kind.STOP, Kind.COMMA)
 
-    def _take(self, token: Token, after: str) -> None:
-        if token.kind is Kind.STOP:
-            self._end_sentence()
-        elif token.kind is Kind.COMMA:
-            self.phrases.boundary()
-        elif token.kind in _EXACT_KINDS:
-            self._exact(token)
-        elif token.kind is Kind.NAME and token.raw.isupper() and token.text in _KNOWN_WORDS:
-            self._content(Word(token.raw, Kind.NAME, "", ordinary=False))
-        elif not self._grammar(token.text, after):
-            self._word(token)
-        self.place += 1
 
-    def _end_sentence(self) -> None:
-        self.phrases.boundary()
-        self.negations.extend("?" for _ in self.denied_at)
-        self.denied_at.clear()
-        if self.kind:
-            self.kinds.append(self.kind)
-        self.kind, self.place, self.after_be, self.has_content = "", -1, False, False
+def _grammar(sentences: Sentences, token: Token, before: str, after: str) -> bool:
+    """Takes a word of grammar; False when the token is not one."""
+    text = token.text
+    if token.kind is not Kind.WORD or (token.raw == "A" and sentences.place > 0):
+        return False
+    if text in known.QUESTION_WORDS or text == "whether":
+        sentences.question_word(known.QUESTION_WORDS.get(text, "polar"), before, after)
+    elif text in known.NEGATIONS:
+        sentences.negation(known.ALIKE_NEGATIONS.get(text, text))
+    elif text in known.MODALS or text in known.AUXILIARIES:
+        sentences.auxiliary(text)
+    elif text in known.PERSONS:
+        sentences.person(known.PERSONS[text], is_article=text in known.ARTICLES)
+    elif text == "different" and after in known.SORTS:
+        sentences.pause()
+    else:
+        return _joint(sentences, text)
+    return True
 
-    def _grammar(self, text: str, after: str) -> bool:
-        """Takes a word of grammar; False when the word is not one."""
-        if text in known.QUESTION_WORDS or text == "whether":
-            self._question_word(known.QUESTION_WORDS.get(text, "polar"), after)
-        elif text in known.NEGATIONS:
-            self._negation(text)
-        elif text in known.MODALS:
-            self._modal(text)
-        elif text in known.AUXILIARIES:
-            self._auxiliary(text)
-        elif text in known.PERSONS:
-            self.persons.add(known.PERSONS[text])
-            self.phrases.article() if text in known.ARTICLES else self.phrases.boundary()
-        else:
-            return self._joint(text)
-        return True
 
-    def _joint(self, text: str) -> bool:
-        """Takes prepositions, articles and other joints; False when the word is not one."""
-        if text == "of" or text in known.WEAK_PREPOSITIONS:
-            self.phrases.preposition(known.WEAK_PREPOSITIONS.get(text, "of"))
-        elif text in known.STRONG_PREPOSITIONS:
-            self.strict.append(known.STRONG_PREPOSITIONS[text])
-            self.phrases.preposition(known.STRONG_PREPOSITIONS[text])
-        elif text in ("and", "or", "vs", "versus", "&"):
-            self.phrases.conjunction()
-            if text == "or":
-                self.strict.append("or")
-        elif text in known.ARTICLES and text in known.DROPPED:
-            self.phrases.article()
-        else:
-            return text in known.DROPPED or text == POSSESSIVE
-        return True
+def _joint(sentences: Sentences, text: str) -> bool:
+    """Takes prepositions, articles and other joints; False when the word is not one."""
+    if text == "of" or text in known.WEAK_PREPOSITIONS:
+        sentences.preposition(known.WEAK_PREPOSITIONS.get(text, "of"))
+    elif text in known.STRONG_PREPOSITIONS:
+        sentences.preposition(known.STRONG_PREPOSITIONS[text], is_strong=True)
+    elif text in ("and", "or", "vs", "versus"):
+        sentences.conjunction(text)
+    elif text in known.ARTICLES and text in known.DROPPED:
+        sentences.article()
+    else:
+        return text in known.DROPPED or text == POSSESSIVE
+    return True
 
-    def _question_word(self, word: str, after: str) -> None:
-        self.phrases.boundary()
-        if self.kind and word not in ("what", "polar"):
-            if not (word == self.kind):
-                self.strict.append(f"wh:{word}")
-        elif not self.kind:
-            self.kind = f"how {after}" if word == "how" and after in known.MEASURES else word
 
-    def _negation(self, text: str) -> None:
-        name = "not" if text in ("not", "no", "never") else word_key(text)
-        # In "isn't the pump running" what is denied comes after the subject, wherever that ends.
-        if self.kind in ("polar", "why") and not self.has_content:
-            self.negations.append(f"{name}:{ANYTHING}")
-            return
-        self.denied_at.append(self.place)
-        self.negations.append(f"{name}:")
+def _word(token: Token, *, is_first: bool) -> Word:
+    if token.kind in _EXACT_KINDS:
+        return _exact(token)
+    strict = _STRICT_KEYS.get(token.text) or _STRICT_KEYS.get(word_key(token.text))
+    if strict:
+        return Word(strict, Kind.TURN, "", ordinary=False)
+    if token.text not in _NOT_UNITS_ALONE and (unit := unit_name(token.raw)):
+        return Word(f"~{unit}", Kind.UNIT, "", ordinary=False)
+    if token.text in _GRAMMAR:
+        # `WHO` and `IT` amid small letters, and the letter A.
+        return Word(token.raw, Kind.NAME, "", ordinary=False)
+    stem = word_key(token.text)
+    key = CANONICAL.get(stem, stem)
+    is_name = token.kind is Kind.NAME or (token.raw[0].isupper() and not is_first)
+    return Word(key, Kind.NAME if is_name else Kind.WORD, "", key in ORDINARY and not is_name)
 
-    def _modal(self, text: str) -> None:
-        if not self.kind and self.place == 0:
-            self.kind = "polar"
-        self.phrases.boundary()
-        self.modals.add(known.MODALS[text])
-        if text in known.FUTURE:
-            self.tense = "future"
 
-    def _auxiliary(self, text: str) -> None:
-        if not self.kind and self.place == 0:
-            self.kind = "polar"
-        self.phrases.boundary()
-        self.after_be = self.after_be or text in known.BE
-        if text in known.PAST and self.tense != "future":
-            self.tense = "past"
-
-    def _exact(self, token: Token) -> None:
-        is_value = token.kind in (Kind.NUMBER, Kind.DATE, Kind.VERSION)
-        raw = token.raw if token.kind is Kind.IDENTIFIER and token.raw != token.raw.upper() else token.text
-        prefix = "#" if is_value else "~" if token.kind is Kind.UNIT else ""
-        self._content(Word(prefix + (token.text if prefix else raw), token.kind, "", ordinary=False))
-
-    def _word(self, token: Token) -> None:
-        strict = _STRICT_KEYS.get(token.text) or _STRICT_KEYS.get(word_key(token.text))
-        if strict:
-            self._content(Word(strict, Kind.TURN, "", ordinary=False))
-            return
-        unit = unit_name(token.raw)
-        if unit and token.text not in _NOT_UNITS_ALONE:
-            self._content(Word(f"~{unit}", Kind.UNIT, "", ordinary=False))
-            return
-        stem = word_key(token.text)
-        key = CANONICAL.get(stem, stem)
-        is_name = token.kind is Kind.NAME or (self.place > 0 and token.raw[0].isupper())
-        is_ordinary = key in ORDINARY and not (is_name and self.place > 0)
-        self.passive = self.passive or (self.after_be and token.text.endswith(("ed", "en")))
-        self._content(Word(key, Kind.NAME if is_name else Kind.WORD, "", is_ordinary))
-
-    def _content(self, word: Word) -> None:
-        if self.denied_at:
-            self.negations = [n + word.key if n.endswith(":") else n for n in self.negations]
-            self.denied_at.clear()
-        self.has_content = True
-        self.phrases.add(word)
+def _exact(token: Token) -> Word:
+    if token.kind in _VALUES:
+        return Word(f"#{token.text}", token.kind, "", ordinary=False)
+    if token.kind is Kind.UNIT:
+        return Word(f"~{token.text}", token.kind, "", ordinary=False)
+    # `getName` and `getname` are two names; `ERR_IO` written small is the same.
+    key = token.text if token.raw == token.raw.upper() else token.raw
+    return Word(key, token.kind, "", ordinary=False)

@@ -22,7 +22,7 @@ _PIECE = re.compile(
     | [A-Za-z]:\\\S+ | \\\\\S+                          # a Windows path
     | (?<![\w/])(?:~|\.{1,2})?/[\w.\-]+(?:/[\w.\-]*)*   # a path
     | [A-Za-z]\+\+ | [A-Za-z]\#(?!\w) | (?<!\w)\.NET\b
-    | (?<![\w.)\]])-?\d[\w]*(?:[.,:]\d\w*|-\d\w*|-[A-Za-z]\w*)*  # anything that begins with a figure
+    | (?<![\w.)\]])-?\d[\w]*(?:[.,:/]\d\w*|-\d\w*|-[A-Za-z]\w*)*  # anything that begins with a figure
     | \w+(?:[.'@\-&]\w+|\(\))*                          # a word, a compound, a dotted name, a call
     | [.?!;\u3002\uff1f\uff01\u061f]+ | , | '(?=\s|$) | [^\w\s]
     """,
@@ -42,7 +42,7 @@ _FIGURE_KINDS = (
     (_VERSION, Kind.VERSION),
 )
 _STOPS = frozenset(".?!;\u3002\uff1f\uff01\u061f")
-_IGNORED = frozenset("\"'()[]{}:-_*`\u00bf\u00a1\u3001\uff0c\uff1a")
+_IGNORED = frozenset("\"'()[]{}:-_*`/&\u00bf\u00a1\u3001\uff0c\uff1a")
 _IRREGULAR = {
     "won't": ("will", "not"), "can't": ("can", "not"), "shan't": ("shall", "not"), "cannot": ("can", "not"),
     "ain't": ("is", "not"), "wont": ("will", "not"), "cant": ("can", "not"), "dont": ("do", "not"),

@@ -27,7 +27,7 @@ MODALS = {
 }  # fmt: skip
 DROPPED = frozenset(
     "the a an this that these those it its there here some any just really actually basically exactly please kindly also "
-    "then so very quite ever and or vs versus & got get gets getting do done else etc such as own us let lets going "
+    "then so very quite ever one and or vs versus & got get gets getting do done else etc such as own us let lets going "
     "one's thing things currently right precisely specifically simply possibly nowadays way ways have to".split()
 )
 ARTICLES = frozenset("the a an this that these those my your his her its our their some any every each".split())
@@ -113,7 +113,7 @@ strongest
 weakest
 nearest closest
 farthest furthest
-best better
+better
 worst worse
 top
 bottom
@@ -282,7 +282,7 @@ strong
 weak
 big large
 small little
-good great nice
+good great nice best greatest
 bad poor
 cheap inexpensive affordable
 expensive costly
@@ -302,6 +302,20 @@ def _strict_words() -> dict[str, str]:
 
 
 STRICT = _strict_words()
+ALIKE_NEGATIONS = {
+    "no": "not", "never": "not", "lacks": "lack", "lacking": "lack", "fails": "fail", "failed": "fail",
+    "failing": "fail", "avoid": "stop", "avoids": "stop", "avoiding": "stop", "prevent": "stop", "prevents": "stop",
+    "stops": "stop",
+}  # fmt: skip
+# Adverbs may stand anywhere in a sentence; so may these.
+FLOATING = frozenset("online offline now today yesterday tomorrow daily weekly monthly yearly early late".split())
+NO_ADVERBS = frozenset("family supply reply apply assembly monopoly butterfly multiply anomaly italy".split())
+# Irregular participles: after "is" they make a passive.
+PARTICIPLES = frozenset(
+    "built sent paid led held told sold taught bought found left lost kept won shot hit made caught done put set cut read "
+    "known shown grown thrown drawn born worn torn sung bound fed met said spent understood".split()
+)
+SORTS = frozenset("type types kind kinds sort sorts form forms method methods category categories".split())
 NEGATIVE_PREFIXES = (
     "un",
     "in",
