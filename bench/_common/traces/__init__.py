@@ -1,0 +1,1 @@
+"""Traces: what is asked and what changes meanwhile, by a documented law and a seed."""
