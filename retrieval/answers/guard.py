@@ -116,7 +116,8 @@ def _of_direction(asked: Facts, stored: Facts) -> str:
 
 def _of_arguments(asked: Facts, stored: Facts) -> str:
     """What stands in both must stand in the same places, whichever way the phrases are put."""
-    first, second = _placed(asked), _placed(stored)
+    fixed = {word.key for facts in (asked, stored) for word in facts.words if not word.ordinary}
+    first, second = ([word for word in facts.words if word.key in fixed] for facts in (asked, stored))
     if _phrases(first) == _phrases(second):
         return "" if asked.passive == stored.passive or len(first) < 2 else "arguments"
     if [w.key for w in first] != [w.key for w in second]:
@@ -131,30 +132,27 @@ def _of_arguments(asked: Facts, stored: Facts) -> str:
 _STRONG_ROLES = frozenset(known.STRONG_PREPOSITIONS.values())
 
 
-def _placed(facts: Facts) -> list[Word]:
-    return [word for word in facts.words if not word.ordinary]
-
-
 def _phrases(words: list[Word]) -> list[tuple[str, list[str]]]:
-    by_role: dict[str, list[str]] = {}
+    """The words by phrase, in no order of phrases; subject, verb and object are one, for their order counts."""
+    phrases: dict[tuple[str, int], list[str]] = {}
     for word in words:
-        by_role.setdefault(word.role, []).append(word.key)
-    return sorted(by_role.items())
+        phrases.setdefault((word.role, word.phrase if word.role else 0), []).append(word.key)
+    return sorted((role, keys) for (role, _), keys in phrases.items())
 
 
 def _of_wording(asked: Facts, stored: Facts, extra: Counter[str], missing: Counter[str]) -> str:
     """A single slot that differs makes a look-alike; several make a paraphrase."""
     asked_other, stored_other = _weighty(extra), _weighty(missing)
     if not asked_other and not stored_other:
-        return _of_order(asked, stored)
+        return _of_order(asked, stored, FREE if extra or missing else frozenset())
     if max(asked_other, stored_other) < _FEWEST_REWORDED:
         return "substitution"
     shared = len(asked.keys & stored.keys)
     return "" if shared and shared >= _LEAST_SHARED * len(asked.keys | stored.keys) else "substitution"
 
 
-def _of_order(asked: Facts, stored: Facts) -> str:
-    first, second = ([w for w in facts.words if w.key not in FREE] for facts in (asked, stored))
+def _of_order(asked: Facts, stored: Facts, left_out: frozenset[str]) -> str:
+    first, second = ([w for w in facts.words if w.key not in left_out] for facts in (asked, stored))
     is_same = _phrases(first) == _phrases(second) or [w.key for w in first] == [w.key for w in second]
     return "" if is_same else "arguments"
 

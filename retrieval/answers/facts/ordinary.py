@@ -96,11 +96,42 @@ today day days time anything earn much well far even still together around alone
 # Words whose presence or absence changes nothing.
 FREE = frozenset(
     word_key(word)
-    for word in (
-        "called named known particular certain specific thing stuff someone somebody something anyone anybody one ones "
-        "exist exists other mean person people guys various typically usually generally normally commonly often mainly "
-        "sort kind type value"
-    ).split()
+    for word in [
+        "called",
+        "named",
+        "known",
+        "particular",
+        "certain",
+        "specific",
+        "thing",
+        "stuff",
+        "someone",
+        "somebody",
+        "something",
+        "anyone",
+        "anybody",
+        "one",
+        "ones",
+        "exist",
+        "exists",
+        "other",
+        "mean",
+        "person",
+        "people",
+        "guys",
+        "various",
+        "typically",
+        "usually",
+        "generally",
+        "normally",
+        "commonly",
+        "often",
+        "mainly",
+        "sort",
+        "kind",
+        "type",
+        "value",
+    ]
 )
 CANONICAL: dict[str, str] = {
     word_key(word): word_key(group.split()[0]) for group in _SYNONYMS.strip().splitlines() for word in group.split()

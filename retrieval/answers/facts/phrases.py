@@ -7,6 +7,9 @@ Words under another preposition keep its name as their role, so a phrase may mov
 from __future__ import annotations
 
 from retrieval.answers.facts.types import Kind, Word
+from retrieval.answers.facts.vocabulary import STRONG_PREPOSITIONS
+
+_LASTING_ROLES = STRONG_PREPOSITIONS.keys() | {"to"}
 
 
 class Phrases:
@@ -16,6 +19,7 @@ class Phrases:
         self._words: list[Word] = []
         self._floating: list[Word] = []
         self._role = ""
+        self._phrase = 0
         self._start = 0  # where the noun phrase being read starts
         self._insert: int | None = None  # where words after "of" go
         self._inserted_any = False
@@ -23,11 +27,12 @@ class Phrases:
 
     def add(self, word: Word) -> None:
         """Places a word that carries content."""
-        role = "in" if word.kind is Kind.DATE and self._role in ("", "of") else self._role
+        role = "in" if word.kind is Kind.DATE and not self._role else self._role
+        placed = word._replace(role=role, phrase=self._phrase)
         if self._insert is None:
-            self._words.append(word._replace(role=role))
+            self._words.append(placed)
             return
-        self._words.insert(self._insert, word._replace(role=role))
+        self._words.insert(self._insert, placed)
         self._insert += 1
         self._inserted_any = True
 
@@ -39,6 +44,7 @@ class Phrases:
         """Ends the phrase: subject, verb or object follow."""
         self._order_pair()
         self._role, self._insert, self._start = "", None, len(self._words)
+        self._phrase += 1
 
     def preposition(self, role: str) -> None:
         """Starts a phrase under a preposition."""
@@ -46,7 +52,10 @@ class Phrases:
             self._insert, self._inserted_any = self._start, False
             return
         self._order_pair()
+        if self._role in _LASTING_ROLES and len(self._words) == self._start:
+            role = self._role  # "from within X" is a place to come from
         self._role, self._insert, self._start = role, None, len(self._words)
+        self._phrase += 1
 
     def article(self) -> None:
         """Starts a noun phrase; under a preposition that has its object already, it is the next one."""

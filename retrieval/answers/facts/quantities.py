@@ -11,9 +11,48 @@ from retrieval.answers.facts.units import MONTHS, PERIODS, RELATIVE, SIGNS, WEEK
 from retrieval.answers.facts.vocabulary import ARTICLES, MULTIPLIERS, NUMBER_WORDS, TENS
 
 _BEFORE_MONTHS = frozenset(
-    "in on since until till by from before after during of this last next every early late mid".split()
+    [
+        "in",
+        "on",
+        "since",
+        "until",
+        "till",
+        "by",
+        "from",
+        "before",
+        "after",
+        "during",
+        "of",
+        "this",
+        "last",
+        "next",
+        "every",
+        "early",
+        "late",
+        "mid",
+    ]
 )
-_BEFORE_ONE = frozenset("which this that the no any some every each another other does can should is for a".split())
+_BEFORE_ONE = frozenset(
+    [
+        "which",
+        "this",
+        "that",
+        "the",
+        "no",
+        "any",
+        "some",
+        "every",
+        "each",
+        "another",
+        "other",
+        "does",
+        "can",
+        "should",
+        "is",
+        "for",
+        "a",
+    ]
+)
 _LONGEST_NUMBER = 30
 
 

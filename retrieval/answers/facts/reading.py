@@ -12,7 +12,7 @@ from retrieval.answers.facts.ordinary import CANONICAL, ORDINARY
 from retrieval.answers.facts.quantities import level_quantities
 from retrieval.answers.facts.sentences import Sentences
 from retrieval.answers.facts.stems import word_key
-from retrieval.answers.facts.tokens import POSSESSIVE, tokenise
+from retrieval.answers.facts.tokens import POSSESSIVE, is_lower_camel, tokenise
 from retrieval.answers.facts.types import Facts, Kind, Token, Word
 from retrieval.answers.facts.units import unit_name
 
@@ -24,31 +24,75 @@ _GRAMMAR = (
     | known.NEGATIONS | frozenset(known.WEAK_PREPOSITIONS) | frozenset(known.STRONG_PREPOSITIONS) | {"of", POSSESSIVE}
 )  # fmt: skip
 # Words of grammar that other languages write too do not tell that a question is in English.
-_ENGLISH = _GRAMMAR - frozenset("was die an am so war du me us no a on as in".split())
+_ENGLISH = _GRAMMAR - frozenset(["was", "die", "an", "am", "so", "war", "du", "me", "us", "no", "a", "on", "as", "in"])
+_ENGLISH_OPENINGS = frozenset("do does did is are can could should would will have if whether".split())
 _LEAST_ENGLISH_SHARE = 0.2
 _FEWEST_WORDS_TO_JUDGE = 4
-_NOT_UNITS_ALONE = frozenset("min bar second seconds foot feet bit cal us ma bucks a c f g h k l m n s t v w".split())
+_NEVER_AFTER_ARTICLES = (
+    frozenset(known.WEAK_PREPOSITIONS) | known.BE | known.DO | frozenset({"", "?", ".", "!", ",", "and", "or", "of"})
+) - {"like"}
+_NOT_UNITS_ALONE = frozenset(
+    [
+        "min",
+        "bar",
+        "second",
+        "seconds",
+        "foot",
+        "feet",
+        "bit",
+        "cal",
+        "us",
+        "ma",
+        "bucks",
+        "a",
+        "c",
+        "f",
+        "g",
+        "h",
+        "k",
+        "l",
+        "m",
+        "n",
+        "s",
+        "t",
+        "v",
+        "w",
+    ]
+)
+_HEADLINE_SHARE = 0.7
 _VALUES = frozenset({Kind.NUMBER, Kind.DATE, Kind.VERSION})
 _EXACT_KINDS = _VALUES | {Kind.UNIT, Kind.IDENTIFIER, Kind.SYMBOL}
 
 
 def read_facts(question: str) -> Facts:
     """Returns what a question states. Takes time linear in its length and never raises, whatever the text."""
-    tokens = tokenise(question.lower() if question.isupper() else question)
-    return _read(level_quantities(without_frames(tokens))) if _is_english(tokens) else _unread(tokens)
+    tokens = _without_headline_case(tokenise(question.lower() if question.isupper() else question))
+    asked = without_frames(tokens)
+    return _read(level_quantities(asked)) if _is_english(asked) else _unread(tokens)
+
+
+def _without_headline_case(tokens: list[Token]) -> list[Token]:
+    """Takes capitals back where nearly every word begins with one: there they tell nothing."""
+    words = [token for token in tokens if token.kind is Kind.WORD and token.raw[0].isalpha()]
+    capitals = sum(token.raw[0].isupper() for token in words)
+    if len(words) < _FEWEST_WORDS_TO_JUDGE or capitals < _HEADLINE_SHARE * len(words):
+        return tokens
+    return [token._replace(raw=token.text) if token.kind is Kind.WORD else token for token in tokens]
 
 
 def _is_english(tokens: list[Token]) -> bool:
     words = [token.text for token in tokens if token.kind in (Kind.WORD, Kind.NAME)]
-    if not known.QUESTION_WORDS.keys().isdisjoint(words):
+    if not known.QUESTION_WORDS.keys().isdisjoint(words) or (words and words[0] in _ENGLISH_OPENINGS):
         return True
     if len(words) < _FEWEST_WORDS_TO_JUDGE:
         return all(map(str.isascii, words))
-    return sum(word in _ENGLISH for word in words) > _LEAST_ENGLISH_SHARE * len(words)
+    return sum(
+        word in _ENGLISH or (len(word) > 4 and word_key(word) in ORDINARY) for word in words
+    ) >= _LEAST_ENGLISH_SHARE * len(words)
 
 
 def _unread(tokens: list[Token]) -> Facts:
-    words = tuple(Word(token.text, Kind.NAME, "", ordinary=False) for token in tokens if token.kind is not Kind.STOP)
+    words = tuple(Word(token.text, Kind.NAME, "", 0, ordinary=False) for token in tokens if token.kind is not Kind.STOP)
     return Facts(("what",), (), (), words, (), frozenset(), passive=False, keys=frozenset(word.key for word in words))
 
 
@@ -57,26 +101,28 @@ def _read(tokens: list[Token]) -> Facts:
     before = ""
     for position, token in enumerate(tokens):
         after = tokens[position + 1].text if position + 1 < len(tokens) else ""
-        if not _punctuation(sentences, token) and not _grammar(sentences, token, before, after):
-            sentences.content(_word(token, is_first=sentences.place == 0), token.text)
+        if token.kind is Kind.STOP:
+            sentences.end()
+        elif _is_letter(token, sentences.place, after):
+            sentences.content(Word(token.text, Kind.NAME, "", 0, ordinary=False), token.text, before)
+        elif token.kind is not Kind.COMMA and not _grammar(sentences, token, before, after):
+            sentences.content(_word(token, is_first=sentences.place == 0), token.text, before)
         sentences.place += 1
         before = token.text
     return sentences.close()
 
 
-def _punctuation(sentences: Sentences, token: Token) -> bool:
-    """Takes a mark; False when the token is none."""
-    if token.kind is Kind.STOP:
-        sentences.end()
-    elif token.kind is Kind.COMMA:
-        sentences.pause()
-    return token.kind in (Kind.STOP, Kind.COMMA)
+def _is_letter(token: Token, place: int, after: str) -> bool:
+    """Whether an `a` is a letter ("site A"): no article ends a phrase."""
+    if token.text != "a" or token.kind is not Kind.WORD or place == 0:
+        return False
+    return token.raw == "A" or after in _NEVER_AFTER_ARTICLES
 
 
 def _grammar(sentences: Sentences, token: Token, before: str, after: str) -> bool:
     """Takes a word of grammar; False when the token is not one."""
     text = token.text
-    if token.kind is not Kind.WORD or (token.raw == "A" and sentences.place > 0):
+    if token.kind is not Kind.WORD and (token.kind is not Kind.NAME or text in known.ACRONYMS):
         return False
     if text in known.QUESTION_WORDS or text == "whether":
         sentences.question_word(known.QUESTION_WORDS.get(text, "polar"), before, after)
@@ -113,23 +159,22 @@ def _word(token: Token, *, is_first: bool) -> Word:
         return _exact(token)
     strict = _STRICT_KEYS.get(token.text) or _STRICT_KEYS.get(word_key(token.text))
     if strict:
-        return Word(strict, Kind.TURN, "", ordinary=False)
+        return Word(strict, Kind.TURN, "", 0, ordinary=False)
     if token.text not in _NOT_UNITS_ALONE and (unit := unit_name(token.raw)):
-        return Word(f"~{unit}", Kind.UNIT, "", ordinary=False)
-    if token.text in _GRAMMAR:
-        # `WHO` and `IT` amid small letters, and the letter A.
-        return Word(token.raw, Kind.NAME, "", ordinary=False)
+        return Word(f"~{unit}", Kind.UNIT, "", 0, ordinary=False)
+    if token.text in known.ACRONYMS:
+        return Word(token.raw, Kind.NAME, "", 0, ordinary=False)
     stem = word_key(token.text)
     key = CANONICAL.get(stem, stem)
     is_name = token.kind is Kind.NAME or (token.raw[0].isupper() and not is_first)
-    return Word(key, Kind.NAME if is_name else Kind.WORD, "", key in ORDINARY and not is_name)
+    return Word(key, Kind.NAME if is_name else Kind.WORD, "", 0, key in ORDINARY and not is_name)
 
 
 def _exact(token: Token) -> Word:
     if token.kind in _VALUES:
-        return Word(f"#{token.text}", token.kind, "", ordinary=False)
+        return Word(f"#{token.text}", token.kind, "", 0, ordinary=False)
     if token.kind is Kind.UNIT:
-        return Word(f"~{token.text}", token.kind, "", ordinary=False)
-    # `getName` and `getname` are two names; `ERR_IO` written small is the same.
-    key = token.text if token.raw == token.raw.upper() else token.raw
-    return Word(key, token.kind, "", ordinary=False)
+        return Word(f"~{token.text}", token.kind, "", 0, ordinary=False)
+    # `getName` and `getname` are two names, `-f` and `-F` two flags; `ERR_IO` written small is the same.
+    is_cased = token.raw.startswith("-") or token.raw.isalpha() and len(token.raw) < 3 or is_lower_camel(token.raw)
+    return Word(token.raw if is_cased else token.text, token.kind, "", 0, ordinary=False)

@@ -62,7 +62,7 @@ class Sentences:
         self.pause()
         if not self._kind:
             self._kind = f"how {after}" if word == "how" and after in known.MEASURES else word
-        elif before in ("and", "or", ",", "&") or (word not in ("what", "polar") and word != self._kind):
+        elif before in ("and", "or", "&") or (word not in ("what", "polar") and word != self._kind):
             self._strict.append(f"asks {word}")
 
     def negation(self, name: str) -> None:
@@ -71,7 +71,7 @@ class Sentences:
         if name == "not" and self._kind in ("polar", "why") and not self._has_content:
             self._negations.append(f"{name}:{ANYTHING}")
         else:
-            self._waiting.append(name)
+            self._waiting.append(name) if name in known.SCOPED_NEGATIONS else self._negations.append(f"{name}:")
 
     def auxiliary(self, text: str) -> None:
         """Takes `is`, `did`, `can` ...; in the first place it makes a question to be answered by yes or no."""
@@ -115,13 +115,13 @@ class Sentences:
         """Takes `the`, `a`, `this` ..."""
         self._phrases.article()
 
-    def content(self, word: Word, text: str) -> None:
-        """Takes a word that carries content, and as it is written in small letters."""
+    def content(self, word: Word, text: str, before: str) -> None:
+        """Takes a word that carries content, as it is written in small letters, and the text before it."""
         self._negations.extend(f"{negation}:{word.key}" for negation in self._waiting)
         self._waiting.clear()
         self._has_content = True
         self._open_preposition = ""
-        self._is_passive = self._is_passive or (self._has_be and _is_participle(text))
+        self._is_passive = self._is_passive or (self._has_be and before not in known.ARTICLES and _is_participle(text))
         if _floats(text):
             self._phrases.add_floating(word._replace(role=_ADVERB_ROLE))
         else:

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from retrieval.answers.facts.types import Kind, Token
 from retrieval.answers.facts.units import UNITS
+from retrieval.answers.facts.vocabulary import JOINTS
 from retrieval.answers.question import level_marks
 
 _PIECE = re.compile(
@@ -34,7 +35,7 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
 _VERSION = re.compile(r"v?\d+(?:\.\d+){2,}(?:[-+.]?\w+)*|v\d+(?:\.\d+)*(?:[-+.]?\w+)*", re.IGNORECASE)
 _ISO_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _DECADE = re.compile(r"\d{3,4}s")
-_LOWER_CAMEL = re.compile(r"[a-z]{2,}[A-Z]|[a-z]+\(\)")
+_LOWER_CAMEL = re.compile(r"[a-z]{2,}[A-Z]\w*[a-z]|[a-z]+\(\)")
 _FIGURE_KINDS = (
     (_NUMBER, Kind.NUMBER),
     (_ISO_DATE, Kind.DATE),
@@ -54,7 +55,25 @@ _IRREGULAR = {
 }  # fmt: skip
 _CLITICS = {"n't": "not", "'re": "are", "'ve": "have", "'ll": "will", "'d": "would", "'m": "am"}
 _IS_HOSTS = frozenset(
-    "what who where when why how which it that there here he she this everything something everyone".split()
+    [
+        "what",
+        "who",
+        "where",
+        "when",
+        "why",
+        "how",
+        "which",
+        "it",
+        "that",
+        "there",
+        "here",
+        "he",
+        "she",
+        "this",
+        "everything",
+        "something",
+        "everyone",
+    ]
 )
 POSSESSIVE = "'s"
 
@@ -66,6 +85,11 @@ def tokenise(question: str) -> list[Token]:
     for piece in _PIECE.findall(text):
         found.extend(_classed(piece) if len(piece) <= 64 else [Token(piece.lower(), piece, Kind.IDENTIFIER)])
     return found
+
+
+def is_lower_camel(piece: str) -> bool:
+    """Whether a word is written like `getName` or called like `open()`."""
+    return _LOWER_CAMEL.match(piece) is not None
 
 
 @lru_cache(maxsize=1 << 15)
@@ -131,11 +155,20 @@ def _of_word(piece: str) -> tuple[Token, ...]:
         is_verb = host.lower() in _IS_HOSTS
         return (*_of_word(host), Token("is", "is", Kind.WORD) if is_verb else Token(POSSESSIVE, POSSESSIVE, Kind.WORD))
     if "-" in piece and len(piece) > 1:
-        return tuple(token for part in piece.split("-") if part for token in _of_word(part))
+        return _of_compound(piece)
     return (Token(lower, piece, _word_kind(piece)),)
 
 
+def _of_compound(piece: str) -> tuple[Token, ...]:
+    """Reads `read-only` as two words; `in-memory`, `x-ray` as one, for their halves are no words of the sentence."""
+    parts = [part for part in piece.split("-") if part]
+    if any(len(part) == 1 or part.lower() in JOINTS for part in parts):
+        joined = "".join(parts)
+        return (Token(joined.lower(), joined, _word_kind(joined)),)
+    return tuple(token for part in parts for token in _of_word(part))
+
+
 def _word_kind(piece: str) -> Kind:
-    if _LOWER_CAMEL.match(piece):
+    if is_lower_camel(piece):
         return Kind.IDENTIFIER
     return Kind.NAME if len(piece) > 1 and piece[1:] != piece[1:].lower() else Kind.WORD

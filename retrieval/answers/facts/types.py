@@ -6,7 +6,6 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
-
 ANYTHING = "*"  # what a negation denies when its place does not tell
 
 
@@ -40,6 +39,7 @@ class Word(NamedTuple):
     key: str  # equal keys mean the same
     kind: Kind
     role: str  # the preposition it stands under; empty for subject, verb and object
+    phrase: int  # which phrase of the question it stands in; tells only equal from different
     ordinary: bool  # a word of the common vocabulary, which a paraphrase may replace
 
 

@@ -104,9 +104,26 @@ MONTHS: dict[str, int] = {
     for spelling in spellings.split()
 }  # fmt: skip
 WORDS_TOO = frozenset({"may", "march", "mar", "jan", "sep", "dec", "jun", "august"})
-WEEKDAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())
+WEEKDAYS = frozenset(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
 PERIODS = frozenset(
-    "second minute hour day week weekend month quarter year decade century season semester term night morning".split()
+    [
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "week",
+        "weekend",
+        "month",
+        "quarter",
+        "year",
+        "decade",
+        "century",
+        "season",
+        "semester",
+        "term",
+        "night",
+        "morning",
+    ]
 )
 RELATIVE = {
     "last": "last", "previous": "last", "past": "last", "prior": "last", "this": "this", "current": "this",

@@ -12,33 +12,180 @@ QUESTION_WORDS = {
 }  # fmt: skip
 # After "how": what is measured.
 MEASURES = frozenset(
-    "many much long often far old big large tall high deep fast quick quickly soon heavy hot cold wide thick small late "
-    "early close accurate good safe well strong hard easy expensive likely important common".split()
+    [
+        "many",
+        "much",
+        "long",
+        "often",
+        "far",
+        "old",
+        "big",
+        "large",
+        "tall",
+        "high",
+        "deep",
+        "fast",
+        "quick",
+        "quickly",
+        "soon",
+        "heavy",
+        "hot",
+        "cold",
+        "wide",
+        "thick",
+        "small",
+        "late",
+        "early",
+        "close",
+        "accurate",
+        "good",
+        "safe",
+        "well",
+        "strong",
+        "hard",
+        "easy",
+        "expensive",
+        "likely",
+        "important",
+        "common",
+    ]
 )
-DO = frozenset("do does did".split())
-BE = frozenset("is are was were be am being been".split())
-HAVE = frozenset("has have had having".split())
+DO = frozenset(["do", "does", "did"])
+BE = frozenset(["is", "are", "was", "were", "be", "am", "being", "been"])
+HAVE = frozenset(["has", "have", "had", "having"])
 AUXILIARIES = DO | BE | HAVE
-PAST = frozenset("was were did had".split())
+PAST = frozenset(["was", "were", "did", "had"])
 FUTURE = frozenset({"will", "shall"})
 MODALS = {
     "can": "can", "could": "can", "able": "can", "should": "should", "ought": "should", "must": "must", "need": "need",
     "may": "may", "might": "may", "would": "would", "will": "will", "shall": "should",
 }  # fmt: skip
 DROPPED = frozenset(
-    "the a an this that these those it its there here some any just really actually basically exactly please kindly also "
-    "then so very quite ever one and or vs versus & got get gets getting do done else etc such as own us let lets going "
-    "one's thing things currently right precisely specifically simply possibly nowadays way ways have to".split()
+    [
+        "the",
+        "a",
+        "an",
+        "this",
+        "that",
+        "these",
+        "those",
+        "it",
+        "its",
+        "there",
+        "here",
+        "some",
+        "any",
+        "just",
+        "really",
+        "actually",
+        "basically",
+        "exactly",
+        "please",
+        "kindly",
+        "also",
+        "then",
+        "so",
+        "very",
+        "quite",
+        "ever",
+        "one",
+        "and",
+        "or",
+        "vs",
+        "versus",
+        "&",
+        "got",
+        "get",
+        "gets",
+        "getting",
+        "do",
+        "done",
+        "else",
+        "etc",
+        "such",
+        "as",
+        "own",
+        "us",
+        "let",
+        "lets",
+        "going",
+        "one's",
+        "thing",
+        "things",
+        "currently",
+        "right",
+        "precisely",
+        "specifically",
+        "simply",
+        "possibly",
+        "nowadays",
+        "way",
+        "ways",
+        "have",
+        "to",
+    ]
 )
-ARTICLES = frozenset("the a an this that these those my your his her its our their some any every each".split())
+ARTICLES = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "this",
+        "that",
+        "these",
+        "those",
+        "my",
+        "your",
+        "his",
+        "her",
+        "its",
+        "our",
+        "their",
+        "some",
+        "any",
+        "every",
+        "each",
+    ]
+)
 PERSONS = {
     "i": "i", "me": "i", "my": "i", "mine": "i", "myself": "i", "we": "i", "our": "i", "ours": "i", "us": "i",
     "you": "you", "your": "you", "yours": "you", "yourself": "you", "he": "he", "him": "he", "his": "he",
     "she": "she", "her": "she", "hers": "she", "they": "they", "them": "they", "their": "they", "theirs": "they",
 }  # fmt: skip
 NEGATIONS = frozenset(
-    "not no never without except nor neither none nobody nothing nowhere hardly barely excluding unless lack lacks lacking "
-    "fail fails failed failing avoid avoids avoiding prevent prevents stop stops minus refuse".split()
+    [
+        "not",
+        "no",
+        "never",
+        "without",
+        "except",
+        "nor",
+        "neither",
+        "none",
+        "nobody",
+        "nothing",
+        "nowhere",
+        "hardly",
+        "barely",
+        "excluding",
+        "unless",
+        "lack",
+        "lacks",
+        "lacking",
+        "fail",
+        "fails",
+        "failed",
+        "failing",
+        "avoid",
+        "avoids",
+        "avoiding",
+        "prevent",
+        "prevents",
+        "stop",
+        "stops",
+        "minus",
+        "refuse",
+    ]
 )
 # Under these a word may stand or not, as long as the order of words is the same.
 WEAK_PREPOSITIONS = {
@@ -57,19 +204,57 @@ STRONG_PREPOSITIONS = {
     "near": "near", "instead": "instead", "besides": "besides", "if": "if", "while": "while", "because": "because",
     "but": "but",
 }  # fmt: skip
+JOINTS = WEAK_PREPOSITIONS.keys() | STRONG_PREPOSITIONS.keys() | AUXILIARIES | DROPPED | NEGATIONS | {"of"}
+# Words of grammar that are names when written in capitals.
+ACRONYMS = frozenset("who it us am me he as".split())
+# What these deny tells two questions apart: "open but not locked".
+SCOPED_NEGATIONS = frozenset("not without except excluding unless minus stop neither nor".split())
 NUMBER_WORDS = {
     word: value
     for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen".split()
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ]
     )
 }
 TENS = {
     word: value
-    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)
+    for value, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], start=2)
 }  # fmt: skip
 MULTIPLIERS = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+_ORDINALS = [
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+]
 
 # Quantifiers, superlatives and words with an opposite: both questions must have the same ones.
 _STRICT_GROUPS = """
@@ -308,14 +493,71 @@ ALIKE_NEGATIONS = {
     "stops": "stop",
 }  # fmt: skip
 # Adverbs may stand anywhere in a sentence; so may these.
-FLOATING = frozenset("online offline now today yesterday tomorrow daily weekly monthly yearly early late".split())
-NO_ADVERBS = frozenset("family supply reply apply assembly monopoly butterfly multiply anomaly italy".split())
+FLOATING = frozenset(
+    [
+        "online",
+        "offline",
+        "now",
+        "today",
+        "yesterday",
+        "tomorrow",
+        "daily",
+        "weekly",
+        "monthly",
+        "yearly",
+        "early",
+        "late",
+    ]
+)
+NO_ADVERBS = frozenset(
+    ["family", "supply", "reply", "apply", "assembly", "monopoly", "butterfly", "multiply", "anomaly", "italy"]
+)
 # Irregular participles: after "is" they make a passive.
 PARTICIPLES = frozenset(
-    "built sent paid led held told sold taught bought found left lost kept won shot hit made caught done put set cut read "
-    "known shown grown thrown drawn born worn torn sung bound fed met said spent understood".split()
+    [
+        "built",
+        "sent",
+        "paid",
+        "led",
+        "held",
+        "told",
+        "sold",
+        "taught",
+        "bought",
+        "found",
+        "left",
+        "lost",
+        "kept",
+        "won",
+        "shot",
+        "hit",
+        "made",
+        "caught",
+        "done",
+        "put",
+        "set",
+        "cut",
+        "read",
+        "known",
+        "shown",
+        "grown",
+        "thrown",
+        "drawn",
+        "born",
+        "worn",
+        "torn",
+        "sung",
+        "bound",
+        "fed",
+        "met",
+        "said",
+        "spent",
+        "understood",
+    ]
 )
-SORTS = frozenset("type types kind kinds sort sorts form forms method methods category categories".split())
+SORTS = frozenset(
+    ["type", "types", "kind", "kinds", "sort", "sorts", "form", "forms", "method", "methods", "category", "categories"]
+)
 NEGATIVE_PREFIXES = (
     "un",
     "in",
