@@ -73,6 +73,10 @@ class EmbeddedIndex:
         """The state that searches see."""
         return self._writing.state.epoch
 
+    async def current_epoch(self) -> Epoch:
+        """Returns the state that searches see: no other process writes."""
+        return self.epoch
+
     @property
     def statistics(self) -> TermStatistics:
         """The frequencies that the stored weights were made with."""

@@ -43,6 +43,15 @@ class Index(Protocol):
         """The state that a search reads now."""
         ...
 
+    async def current_epoch(self) -> Epoch:
+        """Returns the newest acknowledged state, whichever process wrote it; an embedded index knows without asking.
+
+        Raises:
+            IndexUnavailable: the store cannot be reached or is broken.
+            CollectionNotFound: another process deleted the collection meanwhile.
+        """
+        ...
+
     @property
     def statistics(self) -> TermStatistics:
         """Document frequencies and average length of this collection, frozen with the generation."""

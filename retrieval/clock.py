@@ -48,6 +48,7 @@ class CacheUse:
 
     cache: str
     hit: bool
+    tier: str = ""  # where the value was: `memory`, `shared`, or `flight` for work of another request; empty for a miss
 
 
 @dataclass(frozen=True, slots=True)

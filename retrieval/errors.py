@@ -10,6 +10,10 @@ RetrievalError
 ├── QueryNotEncoded             the encoder failed on the query
 ├── RerankerMissing             a rerank was asked for and no cross-encoder is configured
 ├── DocumentNotFound            the collection holds no document of that id
+├── FlightCancelled             work that requests share was cancelled, and not because they left
+├── FollowerBehind              a reader of a shared stream fell too far behind
+├── NotCached                   only what is cached was asked for, and it is not
+├── AnswerNotFound              no cached answer has that key
 ├── BackendError                the answer's backend
 │   ├── BackendUnknown          no backend of that name
 │   ├── BackendUnavailable      it cannot be reached, refuses, or fails before the first token
@@ -99,6 +103,40 @@ class DocumentNotFound(RetrievalError):
     def __init__(self, document_id: str) -> None:
         super().__init__(f"document {document_id!r} does not exist in this collection; check the id")
         self.document_id = document_id
+
+
+class FlightCancelled(RetrievalError):
+    """Shared work was cancelled, and not because its callers left."""
+
+    def __init__(self) -> None:
+        super().__init__("the shared work was cancelled before it was done; ask again")
+
+
+class FollowerBehind(RetrievalError):
+    """A follower read so much slower than others that what it has to read next is not kept any more."""
+
+    def __init__(self, max_items: int, max_bytes: int) -> None:
+        super().__init__(
+            f"reading fell more than {max_items} items or {max_bytes} bytes behind; ask again, read faster"
+        )
+        self.max_items = max_items
+        self.max_bytes = max_bytes
+
+
+class NotCached(RetrievalError):
+    """Only what is cached was asked for, and it is not."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"no cached {what} serves this request; ask again without cache_control.only_if_cached")
+        self.what = what
+
+
+class AnswerNotFound(RetrievalError):
+    """The caller's tenant has no cached answer of that key here."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"no cached answer has the key {key!r}; it may have left the cache")
+        self.key = key
 
 
 class BackendError(RetrievalError):

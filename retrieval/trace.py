@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from retrieval.clock import CacheUse, Ledger, RerankReport, StageClock
+from retrieval.types import Found
 
 
 class Trace:
@@ -11,6 +12,7 @@ class Trace:
     __slots__ = (
         "_caches",
         "_degraded",
+        "_shaping",
         "candidates",
         "clock",
         "first_delta_ns",
@@ -27,15 +29,34 @@ class Trace:
         self.candidates = 0
         self.first_delta_ns = 0
         self._degraded: list[str] = []
+        self._shaping: list[str] = []
         self._caches: list[CacheUse] = []
 
-    def degrade(self, step: str) -> None:
-        """Names a step down that was taken."""
-        self._degraded.append(step)
+    @property
+    def shaping(self) -> tuple[str, ...]:
+        """The steps down that changed what was found; what they shaped is kept by no cache."""
+        return tuple(self._shaping)
 
-    def cache(self, name: str, hit: bool) -> None:
-        """Notes that a cache was asked."""
-        self._caches.append(CacheUse(name, hit))
+    def degrade(self, step: str) -> None:
+        """Names a step down that changed what was found."""
+        self._degraded.append(step)
+        self._shaping.append(step)
+
+    def cache(self, name: str, tier: str = "") -> None:
+        """Notes that a cache was asked, and where the value was; empty for a miss."""
+        self._caches.append(CacheUse(name, bool(tier), tier))
+
+    def without_shared_tier(self) -> None:
+        """Notes that the tier that processes share could not be asked: slower, but nothing else."""
+        if "shared_cache_unavailable" not in self._degraded:
+            self._degraded.append("shared_cache_unavailable")
+
+    def follow(self, found: Found) -> None:
+        """Takes over what is to be said of a result that was made for another request."""
+        self.query_tokens, self.query_truncated = found.query_tokens, found.query_truncated
+        self.candidates = found.candidates
+        for step in found.degraded:
+            self.degrade(step)
 
     def ledger(self) -> Ledger:
         """Returns everything up to now."""

@@ -169,7 +169,7 @@ class Found:
     rerank: RerankReport | None = None
     degraded: tuple[str, ...] = ()  # steps down that shaped it
     deadline_ns: int = 0  # of the request that it was made for, on the clock of time.monotonic_ns
-    made_at_ns: int = 0  # on the same clock
+    made_at_s: float = 0.0  # since the epoch
 
 
 @dataclass(frozen=True, slots=True)

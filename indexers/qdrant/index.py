@@ -66,6 +66,11 @@ class QdrantIndex:
         """The newest state that this process has written or seen."""
         return Epoch(self._view.state.generation, self._view.state.write_sequence)
 
+    async def current_epoch(self) -> Epoch:
+        """Reads the collection's own point, which every write raises before it is acknowledged."""
+        await self._view.refresh()
+        return self.epoch
+
     @property
     def statistics(self) -> TermStatistics:
         """The frequencies that the stored weights were made with."""

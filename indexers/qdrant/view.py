@@ -67,9 +67,10 @@ class CollectionView:
         if not found:
             raise CollectionNotFound(key.collection)
         seen, known = state_of(found[0]), self._state
-        if (seen.generation, seen.write_sequence) > (known.generation, known.write_sequence):
+        another = seen.definition.created_at != known.definition.created_at
+        if another or (seen.generation, seen.write_sequence) > (known.generation, known.write_sequence):
             self._state = seen
-            if seen.generation != known.generation:
+            if another or seen.generation != known.generation:
                 await self.load_statistics()
 
     async def advance(self, state: CollectionState, statistics: TermStatistics | None = None) -> None:

@@ -13,16 +13,9 @@ from types import TracebackType
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from retrieval.caching.keys import CacheKey
-from retrieval.errors import ShuttingDown
+from retrieval.errors import FlightCancelled, ShuttingDown
 
 V = TypeVar("V")
-
-
-class FlightCancelled(Exception):
-    """Shared work was cancelled, and not because its callers left."""
-
-    def __init__(self) -> None:
-        super().__init__("the shared work was cancelled before it was done; ask again")
 
 
 @dataclass(frozen=True, slots=True)

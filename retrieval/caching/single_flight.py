@@ -59,6 +59,19 @@ class SingleFlight(Generic[V]):
             if led or flight.suits(accept, again):
                 return Joined(flight.take(), led)
 
+    async def join(
+        self,
+        key: CacheKey,
+        accept: Callable[[V], bool] | None = None,
+        again: Callable[[BaseException], bool] | None = None,
+    ) -> Joined[V] | None:
+        """Returns what the run under way gives, as `run` does; None when there is none, or the caller refuses it."""
+        while (flight := self._flights.get(key)) is not None:
+            await self._arrival(key, flight)
+            if flight.suits(accept, again):
+                return Joined(flight.take(), led=False)
+        return None
+
     async def close(self) -> None:
         """Cancels the runs under way, whose callers get `FlightCancelled`, and returns when all have ended."""
         await self._flights.close()

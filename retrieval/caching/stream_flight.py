@@ -15,18 +15,9 @@ from typing import Generic, TypeVar
 from retrieval.caching.chain import Bounds, Chain
 from retrieval.caching.flights import Flights
 from retrieval.caching.keys import CacheKey
+from retrieval.errors import FollowerBehind
 
 T = TypeVar("T")
-
-
-class FollowerBehind(Exception):
-    """A follower read so much slower than others that what it has to read next is not kept any more."""
-
-    def __init__(self, bounds: Bounds) -> None:
-        super().__init__(
-            f"reading fell over {bounds.max_items} items or {bounds.max_bytes} bytes behind; ask again and read faster"
-        )
-        self.bounds = bounds
 
 
 class StreamFlight(Generic[T]):
@@ -117,7 +108,7 @@ class Stream(Generic[T]):
                 await self._more()
         if reader.fell_out:
             reader.fell_out = False
-            raise FollowerBehind(self._chain.bounds)
+            raise FollowerBehind(self._chain.bounds.max_items, self._chain.bounds.max_bytes)
         raise StopAsyncIteration
 
     async def aclose(self) -> None:

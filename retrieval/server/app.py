@@ -15,12 +15,10 @@ from encoders.types import TextKind, WorkClass
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
 from rerank.cross_encoder import ScheduledCrossEncoder
-from rerank.score_cache import StoredScores
 from retrieval.admission import Admission
-from retrieval.caching.embeddings import EmbeddingShape, QueryEmbeddings
-from retrieval.caching.memory import MemoryCache
-from retrieval.caching.s3fifo import S3Fifo
-from retrieval.caching.token_codes import TokenCodes
+from retrieval.caching.caches import Caches
+from retrieval.caching.embeddings import EmbeddingShape
+from retrieval.caching.open import open_caches, open_shared_tier
 from retrieval.generation.backend import Backend
 from retrieval.generation.open import open_backends
 from retrieval.identity import Authenticator
@@ -98,25 +96,26 @@ async def build(live: LiveSettings) -> AsyncIterator[App]:
         sparse = await asyncio.to_thread(open_sparse_encoder, settings, scheduler)
         catalog = await stack.enter_async_context(catalog_of(settings, encoder, sparse))
         opened = _Opened(scheduler, encoder, sparse, reranker, catalog)
-        engines = _engines(opened, live)
+        shared = open_shared_tier(settings.cache.redis)
+        stack.push_async_callback(shared.close)
+        shape = EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)
+        engines = _engines(opened, live, open_caches(live, shape, shared))
         for backend in engines.backends.values():
             stack.push_async_callback(backend.close)
-        yield _app(opened, engines, live)
+        app = _app(opened, engines, live)
+        stack.push_async_callback(app.pipeline.close)
+        yield app
 
 
-def _engines(opened: _Opened, live: LiveSettings) -> Engines:
+def _engines(opened: _Opened, live: LiveSettings, caches: Caches) -> Engines:
     settings, encoder = live.current, opened.encoder
     same_tokenizer = settings.context.tokenizer == BUNDLED and settings.encoders.dense.model == BUNDLED_MODEL
     counter = open_counter(settings.context.tokenizer, knows_passages=same_tokenizer)
-    cache = MemoryCache("query_embeddings", settings.retrieval.query_cache_bytes)
-    codes = S3Fifo("token_codes", settings.rerank.late.cache_bytes, len)
     return Engines(
         catalog=opened.catalog,
         encoder=encoder,
-        embeddings=QueryEmbeddings(cache, EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)),
-        token_codes=TokenCodes(codes, encoder.codec.code_bytes if encoder.codec else 0),
+        caches=caches,
         reranker=opened.reranker,
-        pair_scores=StoredScores(S3Fifo("pair_scores", settings.rerank.score_cache_bytes, len)),
         counter=counter,
         backends=open_backends(
             settings.generation, counter, encoder, lambda: live.current.generation.extractive_sentences

@@ -54,6 +54,10 @@ ROWS: Mapping[type[Exception], Row] = {
     retrieval.QueryNotEncoded: Row(StatusCode.INTERNAL, "QUERY_NOT_ENCODED", attributes("model")),
     retrieval.RerankerMissing: Row(StatusCode.FAILED_PRECONDITION, "RERANKER_MISSING"),
     retrieval.DocumentNotFound: Row(StatusCode.NOT_FOUND, "DOCUMENT_NOT_FOUND", attributes("document_id")),
+    retrieval.FlightCancelled: Row(StatusCode.UNAVAILABLE, "WORK_CANCELLED"),
+    retrieval.FollowerBehind: Row(StatusCode.RESOURCE_EXHAUSTED, "READER_BEHIND", attributes("max_items", "max_bytes")),
+    retrieval.NotCached: Row(StatusCode.FAILED_PRECONDITION, "NOT_CACHED", attributes("what")),
+    retrieval.AnswerNotFound: Row(StatusCode.NOT_FOUND, "ANSWER_NOT_FOUND", attributes("key")),
     retrieval.BackendError: Row(
         StatusCode.UNAVAILABLE,
         "BACKEND_FAILED",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -44,53 +43,27 @@ class AnswerCacheSettings(Section):
     it no error is ever noticed, except by what apps report."""
 
 
-class RedisKeySettings(Section):
-    """A key that values are encrypted with."""
+class TenantKeySettings(Section):
+    """A key for the values of one tenant."""
 
-    id: int = Field(ge=0, le=65_535)
-    """The number that values carry, so that the key is found again."""
+    tenant: str = Field(min_length=1, max_length=63)
+    """The tenant."""
 
     secret: SecretStr
-    """32 random bytes in base64; each tenant's own key is derived from it."""
-
-    tenant: str = ""
-    """The tenant whose values alone the key is for; empty for every tenant without a key of its own."""
+    """32 random bytes in base64."""
 
     @field_validator("secret")
     @classmethod
     def _is_key(cls, value: SecretStr) -> SecretStr:
-        try:
-            decoded = base64.b64decode(value.get_secret_value(), validate=True)
-        except binascii.Error:
-            decoded = b""
-        if len(decoded) != _KEY_BYTES:
-            raise ValueError(f"must be {_KEY_BYTES} bytes in base64")
-        return value
+        return _checked_key(value)
 
 
 class RedisSettings(Section):
     """A Redis or Valkey that several processes share. It may be slow, full or gone: requests go on without it."""
 
-    mode: Literal["off", "standalone", "sentinel", "cluster"] = "off"
-    """What there is: nothing, one server, a primary that Sentinels name, or a cluster."""
-
-    nodes: tuple[str, ...] = ("127.0.0.1:6379",)
-    """`host:port` of the server, of the Sentinels, or of some nodes of the cluster."""
-
-    service: str = "mymaster"
-    """What Sentinels call the primary."""
-
-    database: int = Field(default=0, ge=0, le=1_000_000)
-    """The number of the database; a cluster has only 0."""
-
-    username: str = ""
-    """The user; empty for the default one."""
-
-    password: SecretStr = SecretStr("")
-    """The password; empty for none."""
-
-    tls: bool = False
-    """Whether the connection is encrypted and the server's certificate checked."""
+    url: SecretStr = SecretStr("")
+    """`redis://user:password@host:port/database`, `rediss://` for TLS, `redis+cluster://host:port,host:port` or
+    `redis+sentinel://host:port,host:port/service/database` (`rediss+...` with TLS); empty for none."""
 
     tls_ca_file: str = ""
     """Certificates that are trusted, as PEM; empty for those of the system."""
@@ -101,38 +74,43 @@ class RedisSettings(Section):
     tls_key_file: str = ""
     """The key of our own certificate."""
 
+    tls_verify: bool = True
+    """Whether the server's certificate and name are checked."""
+
     budget_ms: float = Field(default=20.0, gt=0.0, le=1000.0)
-    """How long a request may wait for the shared tier; after that it goes on without."""
+    """How long a request may wait for it; after that it goes on without."""
 
     max_connections: int = Field(default=8, ge=1, le=1000)
-    """Connections at most; a cluster has as many a node."""
+    """Look-ups that may be under way at once; a cluster has as many a node."""
 
     compress_above_bytes: int = Field(default=1024, ge=0, le=64 * _MIB)
     """Larger values are compressed."""
 
-    max_value_bytes: int = Field(default=8 * _MIB, ge=1024, le=256 * _MIB)
-    """Larger values are neither written nor read."""
-
-    key_prefix: str = Field(default="headrace", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
+    key_prefix: str = Field(default="headrace", pattern=r"^[A-Za-z0-9_.-]{1,32}$")
     """How the keys begin, for databases that others use too."""
 
     ttl_s: float = Field(default=604_800.0, gt=0.0, le=31_536_000.0)
-    """How long vectors and scores are kept, give or take a tenth."""
+    """How long vectors, scores and results are kept, give or take a tenth."""
 
     share_results: bool = False
     """Whether search results go there too: reading one takes about as long as a search of an embedded collection."""
 
-    encryption_keys: tuple[RedisKeySettings, ...] = ()
-    """Keys; of those for a tenant the first encrypts and all decrypt. Without any, values are not encrypted."""
+    encryption_keys: tuple[SecretStr, ...] = ()
+    """Keys of 32 bytes in base64, from which each tenant's own is derived: the first encrypts, all decrypt. Without
+    any, values are not encrypted."""
+
+    tenant_keys: tuple[TenantKeySettings, ...] = ()
+    """Keys of tenants that have their own; of several for a tenant the first encrypts, all decrypt."""
+
+    @field_validator("encryption_keys")
+    @classmethod
+    def _are_keys(cls, values: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        return tuple(map(_checked_key, values))
 
     @model_validator(mode="after")
     def _agrees(self) -> RedisSettings:
-        if not self.nodes:
-            raise ValueError("nodes must not be empty")
-        if len({(key.tenant, key.id) for key in self.encryption_keys}) != len(self.encryption_keys):
-            raise ValueError("two encryption_keys have the same tenant and id")
-        if self.mode == "cluster" and self.database:
-            raise ValueError("a cluster has no database but 0")
+        if self.tenant_keys and not self.encryption_keys:
+            raise ValueError("tenant_keys needs encryption_keys, for the tenants that have no key of their own")
         return self
 
 
@@ -183,3 +161,18 @@ class CacheSettings(Section):
 
     policies: tuple[CachePolicySettings, ...] = live(())
     """What must not be cached."""
+
+
+def key_bytes(secret: SecretStr) -> bytes:
+    """Returns the bytes of a key that was checked."""
+    return base64.b64decode(secret.get_secret_value())
+
+
+def _checked_key(value: SecretStr) -> SecretStr:
+    try:
+        decoded = base64.b64decode(value.get_secret_value(), validate=True)
+    except binascii.Error:
+        decoded = b""
+    if len(decoded) != _KEY_BYTES:
+        raise ValueError(f"must be {_KEY_BYTES} bytes in base64")
+    return value

@@ -94,7 +94,7 @@ class LateInteraction:
         self, query: LateQuery, texts: Sequence[str], trace: Trace
     ) -> tuple[list[NDArray[np.uint8]], int]:
         """Returns the codes of each text, and how many of them the encoder ran for."""
-        found = {text: self._codes.get(query.scope, text) for text in texts} if query.use_cache else {}
+        found = {text: self._codes.get(query.scope.token_codes_key(text)) for text in texts} if query.use_cache else {}
         missing = [text for text in dict.fromkeys(texts) if found.get(text) is None]
         fresh = await self._encode(query, missing, trace) if missing else {}
         known = {text: codes for text, codes in found.items() if codes is not None} | fresh
@@ -114,7 +114,7 @@ class LateInteraction:
             if outcome.value is not None and outcome.value.codes is not None:
                 codes[text] = outcome.value.codes
                 if query.use_cache:
-                    self._codes.put(query.scope, text, outcome.value.codes)
+                    self._codes.put(query.scope.token_codes_key(text), outcome.value.codes)
         failure = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
         if len(codes) < len(texts):
             reason: Reason = "deadline" if isinstance(failure, WorkExpired) else "unavailable"

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.caching.chain import Bounds
-from retrieval.caching.flights import FlightCancelled
 from retrieval.caching.keys import CacheKey, Purpose, hash_parts
 from retrieval.caching.single_flight import Joined, SingleFlight
-from retrieval.caching.stream_flight import FollowerBehind, Stream, StreamFlight
+from retrieval.caching.stream_flight import Stream, StreamFlight
+from retrieval.errors import FlightCancelled, FollowerBehind
 
 KEYS = [CacheKey(Purpose.RESULT, "acme", "docs", hash_parts(Purpose.RESULT, (name,))) for name in "ab"]
 _WHO = st.integers(0, 30)

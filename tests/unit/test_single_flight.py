@@ -11,12 +11,11 @@ from contextvars import ContextVar
 import pytest
 import uvloop
 
-from retrieval.caching.flights import FlightCancelled
 from retrieval.caching.keys import CacheKey, Purpose, hash_parts
 from retrieval.caching.single_flight import Joined, SingleFlight
 from retrieval.clock import Stage
 from retrieval.deadline import Deadline
-from retrieval.errors import DeadlineExceeded, InvalidRequest, ShuttingDown
+from retrieval.errors import DeadlineExceeded, FlightCancelled, InvalidRequest, ShuttingDown
 
 KEY = CacheKey(Purpose.EMBEDDING, "acme", "", hash_parts(Purpose.EMBEDDING, ("text",)))
 OTHER = CacheKey(Purpose.EMBEDDING, "bolt", "", hash_parts(Purpose.EMBEDDING, ("text", "bolt")))

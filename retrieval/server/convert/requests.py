@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from headrace.v1 import retrieval_pb2
 from indexers.errors import InvalidInput
+from retrieval.caching.policy import may_cache
 from retrieval.errors import InvalidRequest
 from retrieval.scope import Identity
 from retrieval.server.convert.filters import filter_from_pb
 from retrieval.server.convert.texts import checked_key, checked_query
 from retrieval.settings import Settings
 from retrieval.thresholds import Overrides, resolve
-from retrieval.types import Fusion, GenerateRequest, Mode, RetrieveRequest
+from retrieval.types import CacheControl, Fusion, GenerateRequest, Mode, RetrieveRequest
 
 Choice = TypeVar("Choice")
 
@@ -45,8 +47,18 @@ def retrieve_request_from_pb(
     key = checked_key(identity.tenant, message.collection)
     query = checked_query(message.query)
     thresholds = resolve(settings, _overrides(message))
-    asked = filter_from_pb(message.filter) if message.HasField("filter") else None
-    return RetrieveRequest(request_id, key.tenant, key.collection, query, asked, thresholds)
+    if not may_cache(settings.cache.policies, key.tenant, key.collection):
+        thresholds = replace(thresholds, use_cache=False)
+    return RetrieveRequest(
+        request_id=request_id,
+        tenant=key.tenant,
+        collection=key.collection,
+        query=query,
+        filter=filter_from_pb(message.filter) if message.HasField("filter") else None,
+        thresholds=thresholds,
+        cache_control=_cache_control(message.cache_control),
+        data_policy=identity.data_policy,
+    )
 
 
 def generate_request_from_pb(
@@ -86,6 +98,17 @@ def _overrides(message: retrieval_pb2.RetrieveRequest) -> Overrides:
         context_tokens=options.context_tokens if options.HasField("context_tokens") else None,
         cache=options.cache if options.HasField("cache") else None,
     )
+
+
+def _cache_control(message: retrieval_pb2.CacheControl) -> CacheControl:
+    max_age_s = message.max_age_s if message.HasField("max_age_s") else None
+    if max_age_s is not None and not (math.isfinite(max_age_s) and max_age_s >= 0.0):
+        raise _outside("cache_control.max_age_s", max_age_s, "0 or more")
+    if message.no_cache and message.only_if_cached:
+        raise InvalidRequest(
+            "cache_control", "not both", "cache_control.no_cache and only_if_cached exclude each other; set one"
+        )
+    return CacheControl(message.no_cache, message.no_store, message.only_if_cached, max_age_s)
 
 
 def _choice(choices: Mapping[int, Choice], number: int, field: str) -> Choice:

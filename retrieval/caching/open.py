@@ -1,0 +1,103 @@
+"""Opens the caches as the settings say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from retrieval.answers.cache import AnswerCache
+from retrieval.answers.risks import Risks
+from retrieval.answers.store import AnswerStore
+from retrieval.caching import embeddings, pair_scores, results, token_codes
+from retrieval.caching.caches import Caches
+from retrieval.caching.embeddings import CachedQuery, EmbeddingShape
+from retrieval.caching.encryption import TenantCipher
+from retrieval.caching.memory import Memory
+from retrieval.caching.redis.options import RedisOptions, RedisOptionsError, TlsOptions, options_from_url
+from retrieval.caching.redis.tier import open_redis_tier
+from retrieval.caching.s3fifo import S3Fifo
+from retrieval.caching.shared import NoSharedTier, SharedTier
+from retrieval.caching.tiered import Sharing, Tiered
+from retrieval.errors import ConfigError
+from retrieval.live import LiveSettings
+from retrieval.settings.caching import CacheSettings, RedisSettings, key_bytes
+from retrieval.types import Found
+
+
+def open_shared_tier(settings: RedisSettings) -> SharedTier:
+    """Returns the tier that processes share. Waits for no connection; without a URL there is none.
+
+    Raises:
+        ConfigError: the address or the keys cannot be used.
+    """
+    if not settings.url.get_secret_value():
+        return NoSharedTier()
+    try:
+        return open_redis_tier(_options(settings), _cipher(settings), settings.compress_above_bytes)
+    except RedisOptionsError as error:
+        raise ConfigError((f"cache.redis.{error}",)) from error
+
+
+def open_caches(live: LiveSettings, shape: EmbeddingShape, shared: SharedTier) -> Caches:
+    """Returns the caches for an encoder's vectors, over a shared tier that its owner closes."""
+    settings = live.current.cache
+    tier = None if isinstance(shared, NoSharedTier) else shared
+    risks = Risks()
+    return Caches(
+        shared=shared,
+        embeddings=_embeddings(settings, shape, tier),
+        token_codes=Tiered(S3Fifo("token_codes", settings.token_codes_bytes, token_codes.size_of)),
+        pair_scores=_pair_scores(settings, tier),
+        results=_results(settings),
+        answers=AnswerCache(
+            AnswerStore(settings.answers.memory_bytes, risks.forget), risks, lambda: live.current.cache.answers, tier
+        ),
+    )
+
+
+def _options(settings: RedisSettings) -> RedisOptions:
+    options = options_from_url(settings.url.get_secret_value())
+    tls = None
+    if options.tls is not None:
+        tls = TlsOptions(
+            ca_file=settings.tls_ca_file or None,
+            cert_file=settings.tls_cert_file or None,
+            key_file=settings.tls_key_file or None,
+            verify=settings.tls_verify,
+        )
+    return replace(
+        options,
+        tls=tls,
+        budget_ms=settings.budget_ms,
+        max_connections=settings.max_connections,
+        key_prefix=settings.key_prefix,
+    )
+
+
+def _cipher(settings: RedisSettings) -> TenantCipher | None:
+    if not settings.encryption_keys:
+        return None
+    theirs: dict[str, list[bytes]] = {}
+    for key in settings.tenant_keys:
+        theirs.setdefault(key.tenant, []).append(key_bytes(key.secret))
+    return TenantCipher([key_bytes(secret) for secret in settings.encryption_keys], theirs)
+
+
+def _embeddings(settings: CacheSettings, shape: EmbeddingShape, tier: SharedTier | None) -> embeddings.QueryEmbeddings:
+    memory: Memory[CachedQuery] = S3Fifo("query_embeddings", settings.embeddings_bytes, embeddings.size_of)
+    if tier is None:
+        return Tiered(memory)
+    decode = partial(embeddings.decode, shape=shape)
+    return Tiered(memory, Sharing(tier, embeddings.encode, decode, lambda: settings.redis.ttl_s))
+
+
+def _pair_scores(settings: CacheSettings, tier: SharedTier | None) -> pair_scores.PairScores:
+    memory: Memory[float] = S3Fifo("pair_scores", settings.pair_scores_bytes, pair_scores.size_of)
+    if tier is None:
+        return pair_scores.PairScores(Tiered(memory))
+    sharing = Sharing(tier, pair_scores.encode, pair_scores.decode, lambda: settings.redis.ttl_s)
+    return pair_scores.PairScores(Tiered(memory, sharing), tier)
+
+
+def _results(settings: CacheSettings) -> Tiered[Found]:
+    return Tiered(S3Fifo("results", settings.results_bytes, results.size_of))

@@ -1,0 +1,62 @@
+"""Request and identity to what the request reads: the collection in its newest state, the scope, the filter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from indexers.index import Catalog, Index
+from indexers.schema import coerce_filter
+from indexers.types import CollectionKey
+from retrieval.admission import Admission
+from retrieval.clock import Stage
+from retrieval.deadline import Deadline
+from retrieval.scope import ModelRevisions, Scope
+from retrieval.trace import Trace
+from retrieval.types import RetrieveRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an admitted request reads."""
+
+    index: Index
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What lets requests in."""
+
+    admission: Admission
+    catalog: Catalog
+    models: ModelRevisions
+
+    @asynccontextmanager
+    async def admitted(self, request: RetrieveRequest, trace: Trace, deadline: Deadline) -> AsyncIterator[Target]:
+        """Holds a permit while the body runs; the time until then is charged to ADMIT."""
+        async with AsyncExitStack() as held:
+            with trace.clock.stage(Stage.ADMIT):
+                waited_ns = await self.admission.acquire(deadline)
+                held.callback(self.admission.release)
+                trace.clock.charge(queue_ns=waited_ns)
+                async with deadline.bound(Stage.ADMIT):
+                    target = await self._open(request)
+            yield target
+
+    async def _open(self, request: RetrieveRequest) -> Target:
+        index = await self.catalog.open(CollectionKey(request.tenant, request.collection))
+        # Results are kept by epoch, so it must be the newest one; where nothing is kept, the search itself finds out.
+        epoch = await index.current_epoch() if request.thresholds.use_cache else index.epoch
+        definition = index.definition
+        scope = Scope(
+            tenant=request.tenant,
+            data_policy=request.data_policy,
+            collection=request.collection,
+            incarnation=definition.created_at.isoformat(),
+            epoch=epoch,
+            models=self.models,
+            filter=None if request.filter is None else coerce_filter(request.filter, definition.fields),
+        )
+        return Target(index, scope)

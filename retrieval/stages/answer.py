@@ -1,0 +1,128 @@
+"""Prompt to answer: written by a backend, once for all who ask the same meanwhile, or replayed from the cache.
+
+What was written is kept when it may serve again, and the cache learns how answers to similar questions compare with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+import structlog
+
+from retrieval.answers.asking import Asked
+from retrieval.answers.cache import AnswerCache, Made, Match
+from retrieval.answers.shadow import Shadow
+from retrieval.caching.chain import Bounds
+from retrieval.caching.keys import CacheKey
+from retrieval.caching.stream_flight import StreamFlight
+from retrieval.deadline import Deadline
+from retrieval.errors import BackendError, DeadlineExceeded
+from retrieval.generation.answering import Ended, answer_pieces, size_of
+from retrieval.generation.backend import Backend
+from retrieval.scope import within
+from retrieval.settings.service import GenerationSettings
+from retrieval.types import Delta, Found, GenerateRequest, GenerationParams, Prompt, ReuseReport
+
+_BOUNDS = Bounds(max_items=1_000_000, max_bytes=64 * 1024 * 1024)
+_log = structlog.get_logger("headrace")
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """An answer that is to be written or replayed."""
+
+    request: GenerateRequest
+    found: Found
+    match: Match
+    backend: Backend
+    asked: Asked | None  # None when it is for this request alone
+    result_key: CacheKey | None = None  # of `found`
+    keeps: bool = False  # whether a new answer may be kept
+
+
+class Writer:
+    """Writes answers. `settings` gives those in force."""
+
+    def __init__(self, cache: AnswerCache, settings: Callable[[], GenerationSettings]) -> None:
+        self._cache = cache
+        self._settings = settings
+        self._flight: StreamFlight[Delta | Ended] = StreamFlight(_BOUNDS, size_of)
+        self._shadow = Shadow()
+
+    @asynccontextmanager
+    async def stream(self, writing: Writing, deadline: Deadline) -> AsyncIterator[AsyncIterator[Delta | Ended]]:
+        """Gives the pieces of the answer, none of them empty, then one `Ended`; leaving the body ends the work.
+
+        Raises:
+            BackendError: the backend failed; the answer is not whole.
+        """
+        asked = writing.asked
+        if asked is None or asked.control.no_cache:
+            pieces = self._pieces(writing, deadline.at_ns)
+            async with aclosing(pieces):
+                yield pieces
+            return
+        stream = self._flight.follow(_stream_key(asked, writing), lambda: self._pieces(writing, self._latest_ns()))
+        async with aclosing(stream):
+            yield stream
+
+    def finish(self, writing: Writing, ended: Ended) -> ReuseReport:
+        """Keeps a new answer, learns from it, and reports both."""
+        asked, match = writing.asked, writing.match
+        if asked is None:
+            return match.report
+        made = Made(ended.verified, ended.end, writing.backend.name)
+        if match.pending is not None and made.whole:
+            self._cache.learn(asked, match.pending, ended.verified.text)
+        if not (writing.keeps and self._cache.keep(asked, writing.found, made, writing.result_key)):
+            return match.report
+        return replace(match.report, stored=True, key=asked.key.hex)
+
+    def compare_later(self, writing: Writing) -> ReuseReport:
+        """Starts a new answer beside one that served, if it was drawn for that; returns the report of both."""
+        report = writing.match.report
+        if not report.shadowed or not self._shadow.has_room:
+            return replace(report, shadowed=False)
+        self._shadow.start(self._compare(writing))
+        return report
+
+    async def settle(self) -> None:
+        """Waits for the answers that are made to compare."""
+        await self._shadow.settle()
+
+    async def close(self) -> None:
+        """Gives up what is being written."""
+        await self._shadow.close()
+        await self._flight.close()
+
+    async def _compare(self, writing: Writing) -> None:
+        assert writing.asked is not None
+        assert writing.match.pending is not None
+        try:
+            async with aclosing(self._pieces(writing, self._latest_ns())) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Ended) and Made(piece.verified, piece.end, writing.backend.name).whole:
+                        text = piece.verified.text
+                        agree = self._cache.learn(writing.asked, writing.match.pending, text, shadowed=True)
+                        _log.info("answer_compared", key=writing.match.report.key, agree=agree)
+        except (BackendError, DeadlineExceeded) as error:
+            _log.warning("answer_not_compared", key=writing.match.report.key, error=type(error).__name__)
+
+    def _pieces(self, writing: Writing, deadline_ns: int) -> AsyncGenerator[Delta | Ended, None]:
+        request = writing.request
+        prompt = Prompt(self._settings().instructions, writing.found.context, request.retrieve.query)
+        params = GenerationParams(request.max_output_tokens, request.temperature, deadline_ns)
+        return answer_pieces(writing.backend, prompt, params)
+
+    def _latest_ns(self) -> int:
+        """No caller's deadline is that of work that others may join."""
+        return Deadline.after(self._settings().timeout_ms / 1e3).at_ns
+
+
+def _stream_key(asked: Asked, writing: Writing) -> CacheKey:
+    """Names an answer by its exact prompt: the question as it is worded, the context as it was assembled."""
+    context = blake2b(writing.found.context.text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
+    return within(asked.partition, "stream", asked.question, context)
