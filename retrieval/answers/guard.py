@@ -20,6 +20,7 @@ from retrieval.answers.facts.types import ANYTHING, Facts, Kind, Word
 __all__ = ["Comparison", "Facts", "compare", "read_facts"]
 
 _FEWEST_REWORDED = 2
+_LONGEST_SLOT = 2
 _LEAST_SHARED = 0.2
 _HOW_MODALS = frozenset({"can", "should", "need"})
 _REASONS = (
@@ -141,14 +142,37 @@ def _phrases(words: list[Word]) -> list[tuple[str, list[str]]]:
 
 
 def _of_wording(asked: Facts, stored: Facts, extra: Counter[str], missing: Counter[str]) -> str:
-    """A single slot that differs makes a look-alike; several make a paraphrase."""
+    """One slot that differs makes a look-alike; differences throughout make a paraphrase."""
     asked_other, stored_other = _weighty(extra), _weighty(missing)
     if not asked_other and not stored_other:
         return _of_order(asked, stored, FREE if extra or missing else frozenset())
-    if max(asked_other, stored_other) < _FEWEST_REWORDED:
+    if not asked_other or not stored_other or max(asked_other, stored_other) < _FEWEST_REWORDED:
+        return "substitution"
+    first, second = ([word.key for word in facts.words if word.key not in FREE] for facts in (asked, stored))
+    if _is_one_slot(first, second) or _is_aligned(first, second):
         return "substitution"
     shared = len(asked.keys & stored.keys)
-    return "" if shared and shared >= _LEAST_SHARED * len(asked.keys | stored.keys) else "substitution"
+    return "" if shared >= _LEAST_SHARED * len(asked.keys | stored.keys) else "substitution"
+
+
+def _is_one_slot(first: list[str], second: list[str]) -> bool:
+    """Whether the questions differ in one short stretch of words only."""
+    head = _common_start(first, second)
+    tail = _common_start(first[head:][::-1], second[head:][::-1])
+    return max(len(first), len(second)) - head - tail <= _LONGEST_SLOT and head + tail > 0
+
+
+def _common_start(first: list[str], second: list[str]) -> int:
+    return next(
+        (place for place, (one, other) in enumerate(zip(first, second, strict=False)) if one != other),
+        min(len(first), len(second)),
+    )
+
+
+def _is_aligned(first: list[str], second: list[str]) -> bool:
+    """Whether the questions are one template, filled in differently."""
+    equal = sum(one == other for one, other in zip(first, second, strict=False))
+    return len(first) == len(second) and 2 * equal >= len(first)
 
 
 def _of_order(asked: Facts, stored: Facts, left_out: frozenset[str]) -> str:

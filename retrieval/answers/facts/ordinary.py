@@ -7,6 +7,7 @@ materials and whatever has an opposite are not.
 
 from __future__ import annotations
 
+from retrieval.answers.facts.common import EVERYDAY
 from retrieval.answers.facts.stems import word_key
 
 _SYNONYMS = """
@@ -59,6 +60,11 @@ book novel
 cost price
 feel feeling
 """
+# Words whose presence or absence changes nothing.
+_FREE = """
+known particular certain specific thing stuff something exist exists other mean people guys various typically usually
+generally normally commonly often mainly sort kind type value
+"""
 _ORDINARY = """
 ability accomplish accord achieve act action activity actual additional adequate advise affect aim allow alternative
 amazing amount answer appear appropriate approach area aspect assist attempt available average aware awesome basic
@@ -93,49 +99,10 @@ want wish wonder wonderful work works working worth would yield truly truth advi
 behind hack person decision perspective effect view kindly people's guy anyone anybody everyone everybody life world
 today day days time anything earn much well far even still together around alone
 """
-# Words whose presence or absence changes nothing.
-FREE = frozenset(
-    word_key(word)
-    for word in [
-        "called",
-        "named",
-        "known",
-        "particular",
-        "certain",
-        "specific",
-        "thing",
-        "stuff",
-        "someone",
-        "somebody",
-        "something",
-        "anyone",
-        "anybody",
-        "one",
-        "ones",
-        "exist",
-        "exists",
-        "other",
-        "mean",
-        "person",
-        "people",
-        "guys",
-        "various",
-        "typically",
-        "usually",
-        "generally",
-        "normally",
-        "commonly",
-        "often",
-        "mainly",
-        "sort",
-        "kind",
-        "type",
-        "value",
-    ]
-)
+FREE = frozenset(map(word_key, _FREE.split()))
 CANONICAL: dict[str, str] = {
     word_key(word): word_key(group.split()[0]) for group in _SYNONYMS.strip().splitlines() for word in group.split()
 }
 ORDINARY = frozenset(
-    CANONICAL.get(word_key(word), word_key(word)) for word in (_ORDINARY + _SYNONYMS.replace("\n", " ")).split()
+    CANONICAL.get(word_key(word), word_key(word)) for word in (*_ORDINARY.split(), *_SYNONYMS.split(), *EVERYDAY)
 )

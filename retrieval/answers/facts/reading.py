@@ -129,7 +129,7 @@ def _grammar(sentences: Sentences, token: Token, before: str, after: str) -> boo
     elif text in known.NEGATIONS:
         sentences.negation(known.ALIKE_NEGATIONS.get(text, text))
     elif text in known.MODALS or text in known.AUXILIARIES:
-        sentences.auxiliary(text)
+        sentences.auxiliary(text, after)
     elif text in known.PERSONS:
         sentences.person(known.PERSONS[text], is_article=text in known.ARTICLES)
     elif text == "different" and after in known.SORTS:

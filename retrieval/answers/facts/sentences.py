@@ -8,6 +8,7 @@ from retrieval.answers.facts.types import ANYTHING, Facts, Word
 
 _ADVERB_ROLE = "adverb"
 _NO_OBJECT = "end"
+_ENDS = frozenset({"", "?", ".", "!", ";"})
 
 
 class Sentences:
@@ -73,9 +74,11 @@ class Sentences:
         else:
             self._waiting.append(name) if name in known.SCOPED_NEGATIONS else self._negations.append(f"{name}:")
 
-    def auxiliary(self, text: str) -> None:
+    def auxiliary(self, text: str, after: str) -> None:
         """Takes `is`, `did`, `can` ...; in the first place it makes a question to be answered by yes or no."""
         self.pause()
+        if text == "do" and self._has_content and after in _ENDS:
+            self._strict.append("does")  # "What does it do" is another question than "What is it"
         if not self._kind and self.place == 0:
             self._kind = "polar"
         if text in known.MODALS:
