@@ -17,7 +17,7 @@ _HARMLESS_NOT = re.compile(
 )
 _WHY = re.compile(rf"^(why|how come) ({_AUX})\b(?! not\b)", re.IGNORECASE)
 _SUBJECT = re.compile(
-    r"^(who|which (?:\w+ ){1,2}|what (?:\w+s ))(is|are|was|were|can|has|have|should|could)\b"
+    r"^(who |which (?:\w+ ){1,2}|what (?:\w+s ))(is|are|was|were|can|has|have|should|could)\b"
     r"(?! (?:the|a|an|I|you|we)\b)",
     re.IGNORECASE,
 )
