@@ -19,7 +19,7 @@ from retrieval.answers.nearest_rows import Rows
 _UNIT_TOLERANCE = 1e-3
 _SAME_COSINE = 1e-6  # what the order of summing may change in float32
 _FIRST_SCORED = 64  # rows, to learn what the best reach
-_REFINED_SHARE = 0.05  # of the rows; looking at more of them whole costs more than bounding all of them better
+_REFINED_SHARE = 0.03  # of the rows; looking at more of them whole costs more than bounding all of them better
 _KEY_OVERHEAD_BYTES = 160  # key object, its entries in list and dict, and its place, on CPython 3.11
 _EMPTY_BYTES = 1_000
 

@@ -25,7 +25,8 @@ def find_directions(rows: Rows, count: int) -> Iterator[NDArray[np.float32] | No
 
     Each pass reads up to 8,192 rows spread over all; they may change between the steps.
     """
-    columns = _orthonormal(np.random.default_rng(_SEED).standard_normal((rows.dim, count)))
+    columns = np.random.default_rng(_SEED).standard_normal((rows.dim, count), dtype=np.float32)
+    yield None
     for _ in range(_PASSES):
         product = np.zeros_like(columns)
         for sample in range(_SAMPLES):
@@ -37,5 +38,5 @@ def find_directions(rows: Rows, count: int) -> Iterator[NDArray[np.float32] | No
     yield columns
 
 
-def _orthonormal(columns: NDArray[np.floating]) -> NDArray[np.float32]:
-    return np.ascontiguousarray(np.linalg.qr(columns)[0], dtype=np.float32)
+def _orthonormal(columns: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.ascontiguousarray(np.linalg.qr(columns)[0])

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from encoders.cpu import one_blas_thread
 from retrieval.answers.nearest import NearestQuestions, Neighbour
 from retrieval.answers.nearest_bounds import SCAN_ROWS, Bounds
 from retrieval.answers.nearest_rows import CHUNK_ROWS, Rows
 
 Vector = NDArray[np.float32]
 DIM = 192
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Keeps products on the calling thread, as the server does."""
+    with one_blas_thread():
+        yield
 
 
 def clustered(count: int, seed: int = 7) -> Vector:
