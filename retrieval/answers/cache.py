@@ -21,6 +21,7 @@ from retrieval.answers.asking import Asked
 from retrieval.answers.entry import Answer, Cited, Seen, decode, encode, fingerprint
 from retrieval.answers.evidence import check_evidence
 from retrieval.answers.guard import Facts, compare, read_facts
+from retrieval.answers.operating import AnswerOperations, Served
 from retrieval.answers.replay import Replay, renumbered
 from retrieval.answers.risk import Judgement
 from retrieval.answers.risks import Risks
@@ -102,6 +103,7 @@ class AnswerCache:
         self._settings = settings
         self._tier = tier
         self._tools = tools
+        self.operations = AnswerOperations(store, risks, tier, tools.now_s)
 
     @property
     def shared(self) -> bool:
@@ -123,7 +125,7 @@ class AnswerCache:
     def take(self, asked: Asked, stored: Stored | None, encoded: EncodedQuery | None) -> Kept | None:
         """Keeps in this process what the shared tier gave; None for a miss, a damaged answer or one that is too old."""
         answer = None if stored is None else decode(stored.value, asked.key, asked.partition)
-        if answer is None or not self._fresh(answer, asked.control):
+        if answer is None or self.operations.refuses(answer) or not self._fresh(answer, asked.control):
             return None
         kept = Kept(answer, read_facts(answer.question), encoded, None, 0, tier="shared")
         self._store.put(kept)
@@ -178,7 +180,15 @@ class AnswerCache:
         risk = self._risks.of(asked.scope.key)
         sampled_share = self._settings().shadow_share if shadowed else 1.0
         risk.learn(pending.kept.answer.key.digest, pending.judgement, pending.features, agree, sampled_share)
+        self._risks.count_label(asked.scope.key, served=shadowed, agree=agree)
         return agree
+
+    def served(self, request_id: str, match: Match) -> None:
+        """Remembers what a request was served, so that a verdict on it can be learned from."""
+        pending = match.pending
+        if match.replay is not None and pending is not None:
+            key = pending.kept.answer.key
+            self.operations.note_served(request_id, Served(key, pending.features, pending.judgement))
 
     def _by_evidence(self, asked: Asked, found: Found, equal: Kept) -> Match:
         evidence = check_evidence(equal.answer, found.hits)

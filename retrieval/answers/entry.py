@@ -84,15 +84,19 @@ def encode(answer: Answer) -> bytes:
     return json.dumps(written, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-def decode(stored: bytes, key: CacheKey, partition: CacheKey) -> Answer | None:
-    """Reads what `encode` wrote for this key; None for anything that is not exactly that."""
+def decode(stored: bytes, key: CacheKey, partition: CacheKey | None = None) -> Answer | None:
+    """Reads what `encode` wrote for this key; None for anything that is not exactly that, or of another partition.
+
+    Whoever serves the answer names the partition; whoever only shows it need not.
+    """
     try:
         read: Any = json.loads(stored.decode("utf-8", "surrogatepass"))
-        if read["format"] != _FORMAT or read["partition"] != partition.hex:
+        its = CacheKey(key.purpose, key.tenant, key.collection, bytes.fromhex(read["partition"]))
+        if read["format"] != _FORMAT or partition not in (None, its):
             return None
         return Answer(
             key=key,
-            partition=partition,
+            partition=its,
             question=_text(read["question"]),
             text=_text(read["text"]),
             marks=tuple(AnswerCitation(int(n), int(start), int(end), _text(to)) for n, start, end, to in read["marks"]),
@@ -102,7 +106,7 @@ def decode(stored: bytes, key: CacheKey, partition: CacheKey) -> Answer | None:
             model=_text(read["model"]),
             stored_at_s=float(read["stored_at_s"]),
         )
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from indexers.types import CollectionKey
 from retrieval.answers.risk import RiskControl
@@ -12,31 +13,61 @@ from retrieval.caching.keys import CacheKey
 _MOST_COLLECTIONS = 256
 
 
+@dataclass(slots=True)
+class Learned:
+    """What a collection's control was taught, in numbers since it is there."""
+
+    control: RiskControl = field(default_factory=RiskControl)
+    labels: int = 0  # comparisons of a kept answer with a new one
+    errors: int = 0  # of them, those that did not agree
+    served: int = 0  # answers that served a question in other words
+
+
 class Risks:
     """The risk controls; the one that was not used for longest gives way."""
 
     def __init__(self, most: int = _MOST_COLLECTIONS) -> None:
         self._most = most
-        self._controls: OrderedDict[CollectionKey, RiskControl] = OrderedDict()
+        self._learned: OrderedDict[CollectionKey, Learned] = OrderedDict()
+        self._comparisons: Counter[tuple[bool, bool]] = Counter()
+
+    @property
+    def comparisons(self) -> Mapping[tuple[bool, bool], int]:
+        """How many comparisons there were, by whether the kept answer had served and whether the new one agreed."""
+        return self._comparisons
 
     def of(self, collection: CollectionKey) -> RiskControl:
         """Returns the control of a collection, a new one if there is none."""
-        control = self._controls.get(collection)
-        if control is None:
-            control = self._controls[collection] = RiskControl()
-            if len(self._controls) > self._most:
-                self._controls.popitem(last=False)
-        self._controls.move_to_end(collection)
-        return control
+        return self._of(collection).control
 
-    def of_tenant(self, tenant: str) -> Iterator[tuple[str, RiskControl]]:
-        """Yields the tenant's collections, by name, with their controls."""
-        for key in sorted(self._controls, key=lambda key: key.collection):
+    def count_label(self, collection: CollectionKey, *, served: bool, agree: bool) -> None:
+        """Counts a comparison of a kept answer with a new one."""
+        self._comparisons[served, agree] += 1
+        learned = self._of(collection)
+        learned.labels += 1
+        learned.errors += not agree
+
+    def count_served(self, collection: CollectionKey) -> None:
+        """Counts an answer that served a question in other words."""
+        self._of(collection).served += 1
+
+    def of_tenant(self, tenant: str) -> Iterator[tuple[str, Learned]]:
+        """Yields the tenant's collections, by name, with what was learned of them."""
+        for key in sorted(self._learned):
             if key.tenant == tenant:
-                yield key.collection, self._controls[key]
+                yield key.collection, self._learned[key]
 
     def forget(self, key: CacheKey) -> None:
         """Drops what is known of an answer that is gone."""
-        control = self._controls.get(CollectionKey(key.tenant, key.collection))
-        if control is not None:
-            control.forget(key.digest)
+        learned = self._learned.get(CollectionKey(key.tenant, key.collection))
+        if learned is not None:
+            learned.control.forget(key.digest)
+
+    def _of(self, collection: CollectionKey) -> Learned:
+        learned = self._learned.get(collection)
+        if learned is None:
+            learned = self._learned[collection] = Learned()
+            if len(self._learned) > self._most:
+                self._learned.popitem(last=False)
+        self._learned.move_to_end(collection)
+        return learned

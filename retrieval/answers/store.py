@@ -17,6 +17,7 @@ from retrieval.answers.entry import Answer
 from retrieval.answers.guard import Facts
 from retrieval.answers.nearest import NearestQuestions
 from retrieval.caching.keys import CacheKey
+from retrieval.caching.memory import MemoryFigures
 from retrieval.caching.s3fifo import S3Fifo
 
 _VECTOR_COPIES = 2  # one here, one in the look-up
@@ -60,6 +61,15 @@ class AnswerStore:
     def used_bytes(self) -> int:
         """Bytes of the answers and their vectors, about."""
         return self._entries.used_bytes
+
+    @property
+    def figures(self) -> MemoryFigures:
+        """How it fares."""
+        return self._entries.figures
+
+    def peek(self, key: CacheKey) -> Kept | None:
+        """Returns an answer without counting that as a use."""
+        return self._entries.peek(key)
 
     def get(self, key: CacheKey) -> Kept | None:
         """Returns the answer to exactly this question."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rerank.score_cache import ScoreCache
 from retrieval.answers.cache import AnswerCache
 from retrieval.caching.embeddings import QueryEmbeddings
+from retrieval.caching.pair_scores import PairScores
 from retrieval.caching.shared import SharedTier
 from retrieval.caching.tiered import Tiered
 from retrieval.caching.token_codes import TokenCodes
@@ -20,6 +20,6 @@ class Caches:
     shared: SharedTier
     embeddings: QueryEmbeddings
     token_codes: TokenCodes
-    pair_scores: ScoreCache
+    pair_scores: PairScores
     results: Tiered[Found]
     answers: AnswerCache

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from retrieval.caching.keys import CacheKey
 
 V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFigures:
+    """How a cache in this process fares; look-ups are counted from the start."""
+
+    cache: str
+    entries: int
+    used_bytes: int
+    capacity_bytes: int
+    hits: int
+    misses: int
+    evictions: int
 
 
 class Memory(Protocol[V]):
@@ -15,6 +30,11 @@ class Memory(Protocol[V]):
     @property
     def name(self) -> str:
         """What ledgers and metrics call it."""
+        ...
+
+    @property
+    def figures(self) -> MemoryFigures:
+        """How it fares."""
         ...
 
     def get(self, key: CacheKey) -> V | None:
@@ -27,4 +47,8 @@ class Memory(Protocol[V]):
 
     def invalidate(self, key: CacheKey) -> None:
         """Forgets the value, if it is there."""
+        ...
+
+    def items(self) -> Iterator[tuple[CacheKey, V]]:
+        """Yields all keys and values, in no promised order; the cache must not change meanwhile."""
         ...

@@ -30,6 +30,11 @@ class PairScores:
         self._cache = cache
         self._tier = tier
 
+    @property
+    def cache(self) -> Tiered[float]:
+        """The logits by key."""
+        return self._cache
+
     async def load(self, asker: Asker, passages: Sequence[str]) -> bool:
         """Brings what only the shared tier knows into this process; returns whether that tier could be asked."""
         if self._tier is None:

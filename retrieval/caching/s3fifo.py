@@ -17,6 +17,8 @@ from collections.abc import Callable, Hashable, Iterator
 from itertools import chain
 from typing import Generic, TypeVar
 
+from retrieval.caching.memory import MemoryFigures
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -76,6 +78,13 @@ class S3Fifo(Generic[K, V]):
     def used_bytes(self) -> int:
         """Bytes of keys, values, ghosts and their bookkeeping; never above the capacity."""
         return self._small_bytes + self._main_bytes + self._ghost_bytes
+
+    @property
+    def figures(self) -> MemoryFigures:
+        """How it fares."""
+        capacity = self._capacity + self._ghost_capacity
+        counts = (self.hits, self.misses, self.evictions)
+        return MemoryFigures(self.name, len(self), self.used_bytes, capacity, *counts)
 
     @property
     def ghost_count(self) -> int:

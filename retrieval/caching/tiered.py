@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from retrieval.caching.keys import CacheKey
-from retrieval.caching.memory import Memory
+from retrieval.caching.memory import Memory, MemoryFigures
 from retrieval.caching.shared import SharedTier, Stored
 
 V = TypeVar("V")
@@ -43,6 +43,11 @@ class Tiered(Generic[V]):
         """Whether a value that is not in this process may be in the shared tier."""
         return self._sharing is not None
 
+    @property
+    def figures(self) -> MemoryFigures:
+        """How it fares in this process."""
+        return self._memory.figures
+
     def get(self, key: CacheKey) -> V | None:
         """Returns the value when it is in this process."""
         return self._memory.get(key)
@@ -65,3 +70,10 @@ class Tiered(Generic[V]):
     def forget(self, key: CacheKey) -> None:
         """Forgets the value in this process."""
         self._memory.invalidate(key)
+
+    def forget_where(self, chosen: Callable[[CacheKey, V], bool]) -> int:
+        """Forgets all values in this process that are chosen, and returns how many."""
+        gone = [key for key, value in self._memory.items() if chosen(key, value)]
+        for key in gone:
+            self._memory.invalidate(key)
+        return len(gone)

@@ -12,6 +12,7 @@ REFLECTION = "/grpc.reflection."
 ROLES: Mapping[str, Role] = {
     "/headrace.v1.RetrievalService/Retrieve": "read",
     "/headrace.v1.RetrievalService/Generate": "read",
+    "/headrace.v1.RetrievalService/ReportAnswer": "read",
     "/headrace.v1.EncodingService/Embed": "read",
     "/headrace.v1.EncodingService/Rerank": "read",
     "/headrace.v1.EncodingService/CountTokens": "read",
@@ -29,6 +30,9 @@ ROLES: Mapping[str, Role] = {
     "/headrace.v1.IndexService/BuildCollection": "write",
     "/headrace.v1.AdminService/GetInfo": "read",
     "/headrace.v1.AdminService/ReloadConfig": "admin",
+    "/headrace.v1.AdminService/GetCacheStats": "admin",
+    "/headrace.v1.AdminService/InvalidateCache": "admin",
+    "/headrace.v1.AdminService/ExplainCacheKey": "admin",
 }
 
 

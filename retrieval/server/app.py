@@ -139,10 +139,10 @@ def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
         metrics=metrics,
         guard=Guard(Authenticator(settings.auth), Limits(live), metrics, drain),
         drain=drain,
-        retrieval=RetrievalService(pipeline, live),
+        retrieval=RetrievalService(pipeline, engines.caches.answers.operations, live),
         encoding=EncodingService(opened.encoder, opened.reranker, counters),
         index=IndexService(opened.catalog, indexers),
-        admin=AdminService(_about(opened.scheduler, models, engines.backends), opened.catalog, live),
+        admin=AdminService(_about(opened.scheduler, models, engines.backends), opened.catalog, engines.caches, live),
     )
 
 

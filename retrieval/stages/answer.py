@@ -84,6 +84,7 @@ class Writer:
     def compare_later(self, writing: Writing) -> ReuseReport:
         """Starts a new answer beside one that served, if it was drawn for that; returns the report of both."""
         report = writing.match.report
+        self._cache.served(writing.request.retrieve.request_id, writing.match)
         if not report.shadowed or not self._shadow.has_room:
             return replace(report, shadowed=False)
         self._shadow.start(self._compare(writing))

@@ -22,6 +22,9 @@ from headrace.v1 import (
     retrieval_pb2,
     retrieval_pb2_grpc,
 )
+from retrieval.answers.operating import AnswerOperations
+from retrieval.answers.risks import Risks
+from retrieval.answers.store import AnswerStore
 from retrieval.client import Client, error_info
 from retrieval.identity import Authenticator, hash_of
 from retrieval.live import LiveSettings
@@ -68,9 +71,11 @@ async def _serve(*keys: ApiKey) -> AsyncIterator[_Rig]:
     settings = Settings(auth=AuthSettings(keys=keys))
     live = LiveSettings(loaded := Loaded(settings, {}, None), lambda: loaded)
     rig = _Rig("", ScriptedPath(), Metrics(), Drain())
+    risks = Risks()
+    operations = AnswerOperations(AnswerStore(100_000, risks.forget), risks)
     guard = Guard(Authenticator(settings.auth), Limits(live), rig.metrics, rig.drain)
     server = grpc.aio.server(interceptors=[guard])
-    retrieval_pb2_grpc.add_RetrievalServiceServicer_to_server(RetrievalService(rig.path, live), server)
+    retrieval_pb2_grpc.add_RetrievalServiceServicer_to_server(RetrievalService(rig.path, operations, live), server)
     encoding = EncodingService(HashEncoder(), None, Counters(PieceCounter(), PieceCounter()))
     encoding_pb2_grpc.add_EncodingServiceServicer_to_server(encoding, server)
     health_pb2_grpc.add_HealthServicer_to_server(health.aio.HealthServicer(), server)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headrace.v1 import retrieval_pb2
 from retrieval.server.convert.ledgers import epoch_to_pb, ledger_to_pb
 from retrieval.server.convert.metadata import fill_metadata
+from retrieval.server.convert.reuse import reuse_to_pb
 from retrieval.types import (
     Citation,
     Completed,
@@ -116,4 +117,5 @@ def _completed(completed: Completed) -> retrieval_pb2.Completed:
         ledger=ledger_to_pb(completed.ledger),
         backend=completed.backend,
         model=completed.model,
+        reuse=reuse_to_pb(completed.reuse),
     )

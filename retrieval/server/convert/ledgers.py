@@ -17,6 +17,12 @@ _STOPS: Mapping[Stop | None, common_pb2.RerankStop.ValueType] = {
     "unavailable": common_pb2.RERANK_STOP_UNAVAILABLE,
     None: common_pb2.RERANK_STOP_UNSPECIFIED,
 }
+TIERS: Mapping[str, common_pb2.CacheTier.ValueType] = {
+    "": common_pb2.CACHE_TIER_UNSPECIFIED,
+    "memory": common_pb2.CACHE_TIER_MEMORY,
+    "shared": common_pb2.CACHE_TIER_SHARED,
+    "flight": common_pb2.CACHE_TIER_FLIGHT,
+}
 _STAGES = {stage: common_pb2.Stage.Value(f"STAGE_{stage.name}") for stage in Stage}
 
 
@@ -26,7 +32,7 @@ def ledger_to_pb(ledger: Ledger) -> common_pb2.Ledger:
         stages=[_cost(cost) for cost in ledger.stages],
         total_ns=ledger.total_ns,
         degraded=ledger.degraded,
-        caches=[common_pb2.CacheUse(cache=use.cache, hit=use.hit) for use in ledger.caches],
+        caches=[common_pb2.CacheUse(cache=use.cache, hit=use.hit, tier=TIERS[use.tier]) for use in ledger.caches],
         rerank=None if ledger.rerank is None else _rerank(ledger.rerank),
         query_tokens=ledger.query_tokens,
         query_truncated=ledger.query_truncated,

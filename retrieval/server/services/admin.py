@@ -1,4 +1,4 @@
-"""Serves `AdminService`: what this server is and how it is set."""
+"""Serves `AdminService`: what this server is, how it is set, and what its caches hold."""
 
 from __future__ import annotations
 
@@ -11,8 +11,20 @@ import grpc.aio
 
 from headrace.v1 import admin_pb2, admin_pb2_grpc
 from indexers.index import Catalog
+from indexers.types import CollectionKey
+from retrieval.caching.caches import Caches
+from retrieval.caching.operating import figures_of, forget
 from retrieval.live import LiveSettings
 from retrieval.server.calls import current_call
+from retrieval.server.convert.caches import (
+    answer_key_from_pb,
+    chosen_from_pb,
+    explained_to_pb,
+    figures_to_pb,
+    forgotten_to_pb,
+    risk_to_pb,
+    shared_to_pb,
+)
 from retrieval.server.convert.collections import collection_to_pb
 from retrieval.server.convert.models import ServedModel, model_to_pb
 from retrieval.settings.load import Loaded
@@ -35,9 +47,10 @@ class About:
 class AdminService(admin_pb2_grpc.AdminServiceServicer):
     """Converts, calls, converts."""
 
-    def __init__(self, about: About, catalog: Catalog, live: LiveSettings) -> None:
+    def __init__(self, about: About, catalog: Catalog, caches: Caches, live: LiveSettings) -> None:
         self._about = about
         self._catalog = catalog
+        self._caches = caches
         self._live = live
         self._started_ns = time.monotonic_ns()
 
@@ -69,6 +82,33 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             changed=[asked[path] for path in reload.changed],
             needs_restart=[asked[path] for path in reload.needs_restart],
         )
+
+    async def GetCacheStats(  # noqa: N802
+        self, request: admin_pb2.GetCacheStatsRequest, context: Context
+    ) -> admin_pb2.GetCacheStatsResponse:
+        """Returns how the caches fare, and what was learned of the caller's collections."""
+        accepted = self._live.current.cache.answers.max_error_rate
+        learned = self._caches.answers.operations.learned(current_call().identity.tenant)
+        return admin_pb2.GetCacheStatsResponse(
+            caches=[figures_to_pb(figures) for figures in figures_of(self._caches)],
+            shared=shared_to_pb(self._caches.shared.stats()),
+            risks=[risk_to_pb(collection, one, accepted) for collection, one in learned],
+        )
+
+    async def InvalidateCache(  # noqa: N802
+        self, request: admin_pb2.InvalidateCacheRequest, context: Context
+    ) -> admin_pb2.InvalidateCacheResponse:
+        """Forgets cached values of the caller's tenant."""
+        return forgotten_to_pb(await forget(self._caches, chosen_from_pb(current_call().identity.tenant, request)))
+
+    async def ExplainCacheKey(  # noqa: N802
+        self, request: admin_pb2.ExplainCacheKeyRequest, context: Context
+    ) -> admin_pb2.ExplainCacheKeyResponse:
+        """Shows an answer, and compares what it was made from with what the collection holds now."""
+        key = answer_key_from_pb(current_call().identity.tenant, request.collection, request.key)
+        index = await self._catalog.open(CollectionKey(key.tenant, key.collection))
+        located = await self._caches.answers.operations.find(key)
+        return explained_to_pb(located, await index.fetch([one.chunk_id for one in located.answer.seen]))
 
 
 def _settings(loaded: Loaded, tenant: str) -> list[admin_pb2.Setting]:

@@ -10,11 +10,13 @@ import grpc.aio
 import structlog
 
 from headrace.v1 import retrieval_pb2, retrieval_pb2_grpc
+from retrieval.answers.operating import AnswerOperations
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
 from retrieval.live import LiveSettings
 from retrieval.server.calls import Call, current_call
 from retrieval.server.convert.answers import event_to_pb, retrieved_to_pb
+from retrieval.server.convert.caches import answer_key_from_pb, verdict_from_pb
 from retrieval.server.convert.requests import generate_request_from_pb, retrieve_request_from_pb
 from retrieval.types import Completed, GenerateEvent, GenerateRequest, Retrieved, RetrieveRequest
 
@@ -38,8 +40,9 @@ class RequestPath(Protocol):
 class RetrievalService(retrieval_pb2_grpc.RetrievalServiceServicer):
     """Converts, calls, converts."""
 
-    def __init__(self, path: RequestPath, live: LiveSettings) -> None:
+    def __init__(self, path: RequestPath, answers: AnswerOperations, live: LiveSettings) -> None:
         self._path = path
+        self._answers = answers
         self._live = live
 
     async def Retrieve(  # noqa: N802 - the wire's name
@@ -66,6 +69,15 @@ class RetrievalService(retrieval_pb2_grpc.RetrievalServiceServicer):
             async for event in events:
                 _note(call, event)
                 yield event_to_pb(event)
+
+    async def ReportAnswer(  # noqa: N802
+        self, request: retrieval_pb2.ReportAnswerRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> retrieval_pb2.ReportAnswerResponse:
+        """Takes a verdict on an answer."""
+        key = answer_key_from_pb(current_call().identity.tenant, request.collection, request.key)
+        verdict = verdict_from_pb(request.verdict)
+        reported = await self._answers.report(key, verdict, request.request_id)
+        return retrieval_pb2.ReportAnswerResponse(removed=reported.removed, learned=reported.learned)
 
 
 def _note(call: Call, event: GenerateEvent) -> None:
