@@ -17,12 +17,11 @@ from indexers.options import DenseModel, IndexOptions, ShardKind
 from indexers.parsing.parsed import ParsedDocument
 from indexers.reports import IndexReport
 from indexers.types import CollectionKey, Document, FieldType, Metadata
-from rerank.score_cache import StoredScores
 from rerank.types import AsyncReranker
 from retrieval.admission import Admission
-from retrieval.caching.embeddings import EmbeddingShape, QueryEmbeddings
-from retrieval.caching.memory import MemoryCache
-from retrieval.caching.token_codes import TokenCodes
+from retrieval.caching.embeddings import EmbeddingShape
+from retrieval.caching.open import open_caches
+from retrieval.caching.shared import NoSharedTier
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
 from retrieval.settings import Settings
@@ -30,7 +29,6 @@ from retrieval.settings.load import Loaded
 from retrieval.token_counters import RememberingCounter
 
 KEY = CollectionKey("default", "bench")  # the tenant of a server without keys
-_NO_CACHE_BYTES = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +61,27 @@ async def request_path_over(
     """Opens the catalog of a data folder, and the pipeline over it."""
     catalog = open_catalog(settings, encoder, folder)
     try:
+        loaded = Loaded(_without_caches(settings), {}, None)
+        live = LiveSettings(loaded, lambda: loaded)
+        shape = EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)
         engines = Engines(
             catalog=catalog,
             encoder=encoder,
-            embeddings=QueryEmbeddings(
-                MemoryCache("query", _NO_CACHE_BYTES),
-                EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0),
-            ),
-            token_codes=TokenCodes(
-                MemoryCache("codes", _NO_CACHE_BYTES), encoder.codec.code_bytes if encoder.codec else 0
-            ),
+            caches=open_caches(live, shape, NoSharedTier()),
             reranker=reranker,
-            pair_scores=StoredScores(MemoryCache("scores", _NO_CACHE_BYTES)),
             counter=RememberingCounter(encoders.dense.tokenization, knows_passages=True),
             backends={},
         )
-        loaded = Loaded(settings, {}, None)
         admission = settings.admission
         gate = Admission(admission.max_concurrent, admission.max_queued, admission.max_wait_ms)
-        live = LiveSettings(loaded, lambda: loaded)
         yield RequestPath(Pipeline(engines, gate, live), Pipeline(replace(engines, reranker=None), gate, live), catalog)
     finally:
         await catalog.close()
+
+
+def _without_caches(settings: Settings) -> Settings:
+    sizes = ("embeddings_bytes", "token_codes_bytes", "pair_scores_bytes", "results_bytes")
+    return settings.model_copy(update={"cache": settings.cache.model_copy(update=dict.fromkeys(sizes, 0))})
 
 
 def open_catalog(settings: Settings, encoder: AsyncDenseEncoder, folder: Path) -> EmbeddedCatalog:

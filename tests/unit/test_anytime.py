@@ -17,12 +17,12 @@ from rerank.calibrate import Weights
 from rerank.cross_encoder import OnnxCrossEncoder, ScheduledCrossEncoder
 from rerank.errors import RerankIncomplete
 from rerank.progress import Aim
-from rerank.score_cache import StoredScores
 from rerank.stopping import EXCEEDANCES, Line, StopRule
 from rerank.types import Load
-from retrieval.caching.s3fifo import S3Fifo
+from retrieval.caching.pair_scores import PairScores
 from tests.fakes.engines import EchoEngine, GatedEngine, items
 from tests.fakes.rerankers import TOKENS, ScriptedReranker
+from tests.fakes.scopes import memory_scores
 
 # Logits lie within 2 of the line from -8 at a score of 0 to 8 at a score of 1.
 RULE = StopRule(0.05, (Line(-8.0, 16.0, 0.5, tuple(np.linspace(-2, 2, len(EXCEEDANCES)))),))
@@ -41,9 +41,9 @@ def logit_of(passage: str) -> float:
     return -8.0 + 16.0 * float(np.linspace(0.9, 0.1, 32)[int(passage)])
 
 
-def cache() -> StoredScores:
+def cache() -> PairScores:
     """Returns an empty cache with room for all."""
-    return StoredScores(S3Fifo("scores", 1_000_000, len))
+    return memory_scores()
 
 
 async def refine(reranker: ScriptedReranker, asked: Pool, aim: Aim = AIM, deadline_ns: int | None = None) -> Refined:

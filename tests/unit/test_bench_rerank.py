@@ -27,9 +27,8 @@ from bench._common.rerank.store import PairStore, ScoredPair
 from rerank.anytime import AnytimeReranker, Pool
 from rerank.calibrate import Weights
 from rerank.progress import Aim
-from rerank.score_cache import StoredScores
-from retrieval.caching.s3fifo import S3Fifo
 from tests.fakes.rerankers import TOKENS, ScriptedReranker
+from tests.fakes.scopes import memory_scores
 
 WEIGHTS = Weights(0.5, 0.5)
 SPEED = Speed(ns_per_token=250_000.0, workers=2)
@@ -92,7 +91,7 @@ async def test_replay_decides_as_the_product_does() -> None:
         aim = Aim(10, WEIGHTS, rule)
         reranker = ScriptedReranker(lambda text, pool=pool: float(pool.logits[int(text)]))  # type: ignore[misc]
         asked = Pool("t", "q", [str(place) for place in range(50)], pool.base)
-        found = await AnytimeReranker(reranker, StoredScores(S3Fifo("s", 0, len))).refine(asked, aim, None)
+        found = await AnytimeReranker(reranker, memory_scores(0)).refine(asked, aim, None)
         replayed = anytime(pool, aim, piece_size=2)
         assert (replayed.stop, replayed.pairs, replayed.tokens) == (found.stop, found.pair_count, found.token_count)
 

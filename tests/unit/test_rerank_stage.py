@@ -14,16 +14,15 @@ from encoders.errors import WorkExpired
 from encoders.late.codec import LevelCodec, max_similarities
 from encoders.types import EncodedPassage, EncodedQuery, Outcome, WorkClass
 from indexers.errors import IndexUnavailable
-from indexers.types import Epoch, Passage
+from indexers.types import Passage
 from rerank.errors import RerankIncomplete
-from rerank.score_cache import StoredScores
 from rerank.stopping import Line, StopRule
 from rerank.types import AsyncReranker, Load
+from retrieval.caching import token_codes
 from retrieval.caching.s3fifo import S3Fifo
-from retrieval.caching.token_codes import TokenCodes
+from retrieval.caching.tiered import Tiered
 from retrieval.clock import Stage, StageClock
 from retrieval.deadline import Deadline
-from retrieval.scope import Scope
 from retrieval.settings import Settings
 from retrieval.stages.embed import DenseQuery
 from retrieval.stages.late import LateInteraction
@@ -33,9 +32,10 @@ from retrieval.trace import Trace
 from retrieval.types import Hit, RetrieveRequest, ScoreParts, Thresholds
 from tests.fakes.encoders import HashEncoder, word_vectors
 from tests.fakes.rerankers import TOKENS, ScriptedReranker
+from tests.fakes.scopes import memory_scores, scope
 
 CODEC = LevelCodec(32, 4)
-SCOPE = Scope("acme", "docs", Epoch(1, 1), "hash", "r1")
+SCOPE = scope()
 TEXTS = ("soup of the day", "pump seal", "valve torque table", "cats and dogs")
 WEIGHTS = {"model": "m", "first_stage_weight": 0.4, "late": {"weight": 0.6}}
 SETTINGS = Settings.model_validate({"rerank": WEIGHTS})
@@ -81,8 +81,8 @@ class Rig:
 
     async def rerank(self, hits: list[Hit], seconds: float = 10.0) -> list[Hit]:
         """Runs the stage once, with a new trace."""
-        codes = TokenCodes(S3Fifo("codes", 1_000_000, len), CODEC.code_bytes)
-        scores = StoredScores(S3Fifo("scores", 1_000_000, len))
+        codes = Tiered(S3Fifo("codes", 1_000_000, token_codes.size_of))
+        scores = memory_scores()
         self.cascade = self.cascade or Cascade(LateInteraction(self.encoder, codes), self.cross, scores)
         self.trace = Trace(StageClock())
         request = RetrieveRequest("r", "acme", "docs", self.query, None, self.thresholds)
@@ -197,7 +197,7 @@ async def test_sparse_mode_is_reranked_by_the_cross_encoder_alone() -> None:
     assert rig.cascade is not None
     thresholds = rig.thresholds
     assert rig.cascade.depth(thresholds, None) == thresholds.rerank_depth
-    assert Cascade(rig.cascade._late, None, StoredScores(S3Fifo("s", 0, len))).depth(thresholds, None) == 0
+    assert Cascade(rig.cascade._late, None, memory_scores(0)).depth(thresholds, None) == 0
     request = RetrieveRequest("r", "acme", "docs", "q", None, thresholds)
     trace = Trace(StageClock())
     with trace.clock.stage(Stage.RERANK):

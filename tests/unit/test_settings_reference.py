@@ -14,7 +14,7 @@ from retrieval.settings.reference import example_toml, reference_markdown
 from retrieval.settings.shown import MASK, shown_settings, toml_value
 
 ROOT = Path(__file__).parents[2]
-LISTS_OF_TABLES = {"auth.keys", "generation.backends", "rerank.anytime.lines"}
+LISTS_OF_TABLES = {"auth.keys", "cache.policies", "cache.redis.tenant_keys", "generation.backends", "rerank.anytime.lines"}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_example_uncommented_gives_the_defaults(tmp_path, monkeypatch):
 def test_example_shows_an_entry_of_each_list_of_tables():
     """A list of tables is shown by one entry, which parses once its marks are taken away."""
     parsed = tomllib.loads(re.sub(r"^# (?=\w+ = |\[\[)", "", example_toml(), flags=re.MULTILINE))
-    assert parsed["auth"]["keys"][0].keys() == {"name", "sha256", "tenant", "roles"}
+    assert parsed["auth"]["keys"][0].keys() == {"name", "sha256", "tenant", "roles", "data_policy"}
     assert parsed["generation"]["backends"][0]["kind"] == "extractive"
 
 
