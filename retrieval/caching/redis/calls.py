@@ -172,11 +172,11 @@ def _translated() -> Iterator[None]:
 
 
 async def _ping(commands: Redis | RedisCluster) -> None:
-    if isinstance(commands, Redis):
-        await commands.execute_command("PING")
-        return
-    for node in commands.get_primaries():
-        await node.execute_command("PING")
+    """Asks the server, or each primary of a cluster."""
+    nodes: Sequence[Redis | ClusterNode] = [commands] if isinstance(commands, Redis) else commands.get_primaries()
+    for node in nodes:
+        if await node.execute_command("PING") is not True:
+            raise RedisUnavailable("the answer to PING was another")
 
 
 async def _scan_page(node: Redis | ClusterNode, cursor: int, pattern: bytes) -> tuple[int, list[bytes]]:
@@ -188,7 +188,7 @@ async def _scan_page(node: Redis | ClusterNode, cursor: int, pattern: bytes) -> 
 
 def _scan(node: Redis | ClusterNode, cursor: int, pattern: bytes) -> Awaitable[tuple[int, list[bytes]]]:
     command = ("SCAN", cursor, "MATCH", pattern, "COUNT", PAGE_COUNT)
-    reply: Awaitable[tuple[int, list[bytes]]] = node.execute_command(*command)  # type: ignore[no-untyped-call]
+    reply: Awaitable[tuple[int, list[bytes]]] = node.execute_command(*command)
     return reply
 
 

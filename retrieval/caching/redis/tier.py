@@ -39,7 +39,7 @@ class RedisTier:
     """Values in Redis, in envelopes; see `SharedTier`."""
 
     def __init__(self, options: RedisOptions, envelopes: Envelopes) -> None:
-        self._prefix = options.key_prefix
+        self.prefix = options.key_prefix  # of the names in Redis
         self._envelopes = envelopes
         self._budget_s = options.budget_ms / 1000
         self._calls = RedisCalls(options)
@@ -66,7 +66,7 @@ class RedisTier:
 
     def put(self, key: CacheKey, value: bytes, ttl_s: float) -> None:
         """Takes a value to be written soon. Drops it when too many wait, it is too large, or Redis is unavailable."""
-        name = redis_name(self._prefix, key)
+        name = redis_name(self.prefix, key)
         if self._breaker.is_open or len(value) > self._envelopes.max_value_bytes or ttl_s <= 0:
             self._queue.discard(name)  # an older value must not be written after a newer one was dropped
             self._refused += 1
@@ -75,7 +75,7 @@ class RedisTier:
 
     async def delete(self, keys: Sequence[CacheKey]) -> None:
         """Forgets the values, within the budget; what cannot be deleted ends by its time to live."""
-        names = [redis_name(self._prefix, key) for key in keys]
+        names = [redis_name(self.prefix, key) for key in keys]
         for name in names:
             self._queue.discard(name)
         if not self._breaker.is_open:
@@ -92,7 +92,7 @@ class RedisTier:
         try:
             async with self._sweeping:
                 await self._writer.settle()
-                return waiting + await self._sweep(redis_pattern(self._prefix, selection), before_s)
+                return waiting + await self._sweep(redis_pattern(self.prefix, selection), before_s)
         except RedisUnavailable:
             self._breaker.fail()
             return None
@@ -143,7 +143,7 @@ class RedisTier:
         return True
 
     async def _read(self, keys: Sequence[CacheKey]) -> list[Stored | None]:
-        names = [redis_name(self._prefix, key) for key in keys]
+        names = [redis_name(self.prefix, key) for key in keys]
         replies = await self._calls.read(names, self._budget_s + _SLOW_READ_S)
         if sum(len(reply) for reply in replies if isinstance(reply, bytes)) > _IN_THREAD_ABOVE_BYTES:
             return await asyncio.to_thread(self._open_all, keys, replies)
