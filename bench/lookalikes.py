@@ -1,8 +1,10 @@
 """Counts what gate 2 lets through: of look-alike questions it must be none, of harmless rewrites most.
 
 The pairs are made with a seed of real questions, and by other hands than the guard (see bench/_common/lookalikes.py). A
-pair passes when both texts are one after normalisation, or when the guard does not refuse it. The tool ends with status
-1 when a look-alike passes or fewer than `--least-rewrites` of the rewrites do.
+pair passes when both texts are one after normalisation, or when the guard does not refuse it. Hard look-alikes change
+their form besides, ask by another word, or leave a qualifier out. The tool ends with status 1 when a look-alike of the
+first set passes or fewer than `--least-rewrites` of the rewrites do; what of the hard ones passes is for the gates
+behind to stop.
 
     python -m bench.lookalikes --data ../shared/data
 """
@@ -16,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench._common.lookalikes import Pair, look_alikes, rewrites
+from bench._common.lookalikes import Pair, hard_look_alikes, look_alikes, rewrites
 from bench._common.results import plain, write_results
 from bench._common.tables import Cell, print_table
 from retrieval.answers.guard import compare, read_facts
@@ -67,10 +69,11 @@ def main() -> None:
     arguments = _arguments()
     alike = judge(look_alikes(arguments.data, arguments.count, arguments.seed))
     same = judge(rewrites(arguments.data, arguments.count, arguments.seed))
-    reports = {"look-alikes": report_of(alike), "rewrites": report_of(same)}
+    hard = judge(hard_look_alikes(arguments.data, arguments.count, arguments.seed))
+    reports = {"look-alikes": report_of(alike), "hard look-alikes": report_of(hard), "rewrites": report_of(same)}
     for title, report in reports.items():
         _print(title, report)
-    _show("look-alikes that pass", [one for one in alike if not one.refused], arguments.show)
+    _show("look-alikes that pass", [one for one in (*alike, *hard) if not one.refused], arguments.show)
     _show("rewrites that are refused", [one for one in same if one.refused], arguments.show)
     if arguments.json is not None:
         write_results(arguments.json, {title: plain(report) for title, report in reports.items()}, None)

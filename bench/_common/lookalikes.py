@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from bench._common.adversarial import quantities, rewording, swaps, turns
+from bench._common.adversarial import hard, quantities, rewording, swaps, turns
 from bench._common.adversarial.questions import Asked, mixed, read_questions
 from bench._common.adversarial.swaps import Change
 
@@ -33,6 +33,12 @@ LOOK_ALIKE_KINDS: Mapping[str, Change] = {
     "direction": swaps.direction,
     "superlative": swaps.superlative,
     "ordinal": swaps.ordinal,
+}
+
+HARD_KINDS: Mapping[str, Change] = {
+    **{f"{kind}, reworded": hard.reworded(change) for kind, change in LOOK_ALIKE_KINDS.items()},
+    "question word": hard.question_word,
+    "qualifier left out": hard.qualifier,
 }
 
 REWRITE_KINDS: Mapping[str, Change] = {
@@ -69,6 +75,16 @@ def look_alikes(data_folder: Path, count: int, seed: int) -> list[Pair]:
         ValueError: the sets do not hold enough questions.
     """
     return _draw(data_folder, LOOK_ALIKE_KINDS, count, seed)
+
+
+def hard_look_alikes(data_folder: Path, count: int, seed: int) -> list[Pair]:
+    """Returns look-alikes that differ in their form besides, and two kinds that no list of facts covers.
+
+    Raises:
+        FileNotFoundError: none of the handed sets is in the folder.
+        ValueError: the sets do not hold enough questions.
+    """
+    return _draw(data_folder, HARD_KINDS, count, seed)
 
 
 def rewrites(data_folder: Path, count: int, seed: int) -> list[Pair]:

@@ -11,10 +11,19 @@ from random import Random
 
 import pytest
 
-from bench._common.adversarial import quantities, rewording, swaps, turns
+from bench._common.adversarial import hard, quantities, rewording, swaps, turns
 from bench._common.adversarial.questions import Asked
 from bench._common.adversarial.swaps import Change
-from bench._common.lookalikes import LOOK_ALIKE_KINDS, REWRITE_KINDS, Pair, look_alikes, rewrites
+from bench._common.lookalikes import (
+    HARD_KINDS,
+    LOOK_ALIKE_KINDS,
+    REWRITE_KINDS,
+    Pair,
+    hard_look_alikes,
+    look_alikes,
+    rewrites,
+)
+from bench.lookalikes import judge, report_of
 
 _QUESTIONS = (
     "What is the maximum size of an upload in Germany?",
@@ -48,7 +57,9 @@ def _write(folder: Path, texts: list[str], metadata: dict[str, str]) -> None:
     (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-@pytest.mark.parametrize(("make", "kinds"), [(look_alikes, LOOK_ALIKE_KINDS), (rewrites, REWRITE_KINDS)])
+@pytest.mark.parametrize(
+    ("make", "kinds"), [(look_alikes, LOOK_ALIKE_KINDS), (rewrites, REWRITE_KINDS), (hard_look_alikes, HARD_KINDS)]
+)
 def test_set_is_drawn_with_a_seed_in_about_equal_numbers(
     folder: Path, make: Callable[[Path, int, int], list[Pair]], kinds: dict[str, Change]
 ) -> None:
@@ -91,6 +102,9 @@ def test_too_few_questions_and_no_folder_are_refused(folder: Path, tmp_path: Pat
         (swaps.direction, "What is due before the start?", r"What is due (after the start|before the stop)\?"),
         (swaps.superlative, "What is the largest city?", r"What is the smallest city\?"),
         (swaps.prefix, "Is a legal move possible here?", r"Is an illegal move possible here\?|.*impossible here\?"),
+        (hard.question_word, "Why did it start?", r"(When|Where|How) did it start\?"),
+        (hard.qualifier, "How do I read a file in Perl 5?", r"How do I read a file( in Perl 5)?\?"),
+        (hard.reworded(swaps.superlative), "What is the largest city?", r"(?i).*what('s| is) the smallest city\b.*"),
         (swaps.ordinal, "What was the 19th century like?", r"What was the (17|18|20|21)(th|st) century like\?"),
     ],
 )
@@ -141,3 +155,13 @@ def test_rewrite_changes_the_form_alone(change: Change, asked: str, expected: st
 def test_case_of_code_is_left_alone(change: Change) -> None:
     """Where case may mean something, it is not changed to capitals."""
     assert change(Asked("What does open(FH) return?", "s"), Random(1)) is None
+
+
+def test_guard_refuses_the_look_alikes_and_passes_the_rewrites(folder: Path) -> None:
+    """The report says so by kind; a rewrite that normalises to the same text is not even compared."""
+    alike, same = report_of(judge(look_alikes(folder, 60, 1))), report_of(judge(rewrites(folder, 60, 1)))
+    assert alike.passed == 0
+    assert alike.passed_by_kind == {}
+    assert sum(alike.refused_for.values()) == sum(alike.pairs_by_kind.values()) == alike.pairs == 60
+    assert same.passed >= 0.8 * same.pairs
+    assert 0 < same.equal <= same.passed
