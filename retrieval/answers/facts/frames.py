@@ -84,7 +84,7 @@ def _without_closing(tokens: list[Token]) -> list[Token]:
 
 def _levelled_opening(tokens: list[Token]) -> list[Token]:
     joined = _joined(tokens[:_LONGEST_FRAME])
-    for pattern, opening in ((_HOW_TO, "how"), (_REASON, "why"), (_POLAR, "whether")):
+    for pattern, opening in ((_HOW_TO, "how-to"), (_REASON, "why"), (_POLAR, "whether")):
         if found := pattern.match(joined):
             return [Token(opening, opening, Kind.WORD), *tokens[found.group().count(" ") :]]
     return tokens

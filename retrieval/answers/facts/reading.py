@@ -125,7 +125,7 @@ def _grammar(sentences: Sentences, token: Token, before: str, after: str) -> boo
     if token.kind is not Kind.WORD and (token.kind is not Kind.NAME or text in known.ACRONYMS):
         return False
     if text in known.QUESTION_WORDS or text == "whether":
-        sentences.question_word(known.QUESTION_WORDS.get(text, "polar"), before, after)
+        sentences.question_word(known.QUESTION_WORDS.get(text, "polar"), before, "" if text == "how-to" else after)
     elif text in known.NEGATIONS:
         sentences.negation(known.ALIKE_NEGATIONS.get(text, text))
     elif text in known.MODALS or text in known.AUXILIARIES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 QUESTION_WORDS = {
     "what": "what", "which": "what", "who": "who", "whom": "who", "whose": "whose", "when": "when", "where": "where",
-    "why": "why", "how": "how",
+    "why": "why", "how": "how", "how-to": "how",
 }  # fmt: skip
 # After "how": what is measured.
 MEASURES = frozenset(
@@ -557,6 +557,18 @@ PARTICIPLES = frozenset(
 )
 SORTS = frozenset(
     ["type", "types", "kind", "kinds", "sort", "sorts", "form", "forms", "method", "methods", "category", "categories"]
+)
+# Of these words, the ones that a question worded differently may bring in or leave out.
+MILD_TURNS = frozenset(
+    f"!{word}"
+    for word in (
+        "good easy possible many more most different now today new start big small write read love advantage cause effect "
+        "hard fast young old high low long short buy online student open send current future true true success better top"
+    ).split()
+)
+# Of prepositions and joints, the ones that must agree however the questions are worded.
+DECISIVE = frozenset(
+    "from before after since until above over under below beyond against than off out down or but unlike instead".split()
 )
 NEGATIVE_PREFIXES = (
     "un",
