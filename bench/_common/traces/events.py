@@ -133,7 +133,7 @@ def load(path: Path) -> Trace:
 
 
 def _event(line: dict[str, Any]) -> Event:
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in line.items()}
+    fields: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in line.items()}
     made = _TYPES[fields.pop("event")]
     for name, enumeration in (("kind", Kind), ("what", What)):
         if name in fields:
