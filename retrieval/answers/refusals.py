@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from retrieval.answers.facts import vocabulary as known
 from retrieval.answers.facts.ordinary import FREE
+from retrieval.answers.facts.turns import MILD_TURNS, plain_turn
 from retrieval.answers.facts.types import ANYTHING, Facts, Kind, Word
 from retrieval.answers.wording import Wording, wording
 
@@ -59,8 +60,8 @@ def _deny_alike(asked: tuple[str, ...], stored: tuple[str, ...]) -> bool:
 
 def _denied(words: Counter[str], others: Counter[str]) -> bool:
     """Whether a word of the one stands in the other with a prefix that turns it: `lock` and `unlock`."""
-    plain = {word.removeprefix("!") for word in others}
-    return any(prefix + word.removeprefix("!") in plain for word in words for prefix in known.NEGATIVE_PREFIXES)
+    plain = {plain_turn(word) for word in others}
+    return any(prefix + plain_turn(word) in plain for word in words for prefix in known.NEGATIVE_PREFIXES)
 
 
 def _of_anchors(asked: Facts, stored: Facts, difference: Difference, *, is_reworded: bool) -> str:
@@ -82,7 +83,7 @@ def _turns(words: list[Word]) -> bool:
 
 def _without_mild(words: list[Word]) -> list[Word]:
     """A paraphrase may bring in "good" or "easy" where the other question has no such word."""
-    return [word for word in words if word.key not in known.MILD_TURNS]
+    return [word for word in words if word.key not in MILD_TURNS]
 
 
 def _of_kind(asked: Facts, stored: Facts, *, is_reworded: bool) -> str:

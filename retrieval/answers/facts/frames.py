@@ -9,26 +9,38 @@ from retrieval.answers.facts.types import Kind, Token
 _ASKED = r"(?:tell|show|give|teach|inform|remind|advise|help|let)(?: to)? (?:me|us)(?: know)?(?: about)?"
 _EXPLAINED = r"(?:explain|describe|clarify)(?: to)?(?: (?:me|us))?(?: about)?"
 _GREETING = (
-    r"(?:(?:hi|hello|hey|dear)(?: (?:there|all|team|everyone|folks))?|please|pls|plz|kindly|thanks|thank you|ok|okay|so|"
-    r"well|um|uh|er|excuse me|sorry|good (?:morning|afternoon|evening|day)|quick question|just curious|out of curiosity)"
+    r"(?:(?:hi|hello|hey|dear)(?: (?:there|all|team|everyone|folks))?|please|pls|plz|kindly|thanks|thank you|ok|okay|"
+    r"so|well|um|uh|er|excuse me|sorry|good (?:morning|afternoon|evening|day)|quick question|just curious|"
+    r"out of curiosity)"
+)
+_EMBEDDED = r"(?:if|whether|how|what|why|when|where|who|which)"
+_REQUEST = (
+    r"(?:can|could|would|will) (?:you|u|someone|anyone|somebody|anybody)(?: be (?:so kind as|kind enough|able) to)?"
+    rf"(?: (?:please|kindly|possibly|just|quickly))*(?: help me (?:understand|find out)| {_ASKED}| {_EXPLAINED})"
+)
+_WISH = (
+    r"(?:i|we) (?:would|should)?(?: ?(?:really|just|also))* ?(?:like|love|want|need|wish|have|"
+    r"be (?:happy|grateful|glad))(?: you)? to (?:(?:know|ask(?: you)?|find out|be told|tell (?:me|us))(?: about)?|"
+    rf"(?:learn|understand|hear|see|check)(?= (?:about|{_EMBEDDED}) )(?: about)?)"
+)
+_WONDER = (
+    r"(?:i|we) (?:am|are|was|were|have been)(?: (?:just|really|also))* (?:wondering|curious|asking|"
+    r"interested(?: in knowing)?|trying to (?:find out|understand|figure out|know|work out)|"
+    r"looking to (?:know|find out))(?: (?:about|to know|as to))?"
 )
 _OPENINGS = (
     _GREETING,
+    _REQUEST,
+    _WISH,
+    _WONDER,
+    _ASKED,
+    rf"explain(?= {_EMBEDDED} )",
+    rf"(?:i|we) (?:do not|would not) know(?= {_EMBEDDED} )",
     r"(?:if you (?:do not|would not|could) mind|if possible|if you can|if i may ask|by the way)",
     r"(?:would|do) you mind (?:telling|showing|explaining|giving|letting)(?: (?:to )?(?:me|us))?(?: know)?(?: about)?",
-    r"(?:can|could|would|will) (?:you|u|someone|anyone|somebody|anybody)(?: be (?:so kind as|kind enough|able) to)?"
-    rf"(?: (?:please|kindly|possibly|just|quickly))*(?: help me (?:understand|find out)| {_ASKED}| {_EXPLAINED})",
     r"(?:can|could|may|might) (?:i|we)(?: (?:please|kindly|possibly|just))* (?:know|ask(?: you)?)(?: about)?",
-    _ASKED,
-    r"explain(?= (?:what|why|how|where|when|who|which) )",
     r"(?:do|does|would) (?:you|anyone|anybody|someone|any of you)(?: (?:happen to|possibly))? know(?: of| about)?",
-    r"(?:i|we) (?:would|should)?(?: ?(?:really|just|also))* ?(?:like|love|want|need|wish|have|be (?:happy|grateful|glad))"
-    r"(?: you)? to (?:(?:know|ask(?: you)?|find out|be told|tell (?:me|us))(?: about)?|(?:learn|understand|hear|see|check)"
-    r"(?= (?:about|if|whether|how|what|why|when|where|who|which) )(?: about)?)",
-    r"(?:i|we) (?:am|are|was|were|have been)(?: (?:just|really|also))* (?:wondering|curious|asking|interested(?: in knowing)?|"
-    r"trying to (?:find out|understand|figure out|know|work out)|looking to (?:know|find out))(?: (?:about|to know|as to))?",
     r"(?:i|we) (?:wonder|wondered)(?: about)?",
-    r"(?:i|we) (?:do not|would not) know(?= (?:if|whether|how|what|why|when|where|who|which) )",
     r"what (?:i|we) (?:want|need|would like) to know is",
     r"(?:my|the|one|here is my|i have a)(?: quick| short| simple)? question (?:is|here|for you)",
     r"(?:any|got any|have you any) idea(?: of| about)?",
@@ -37,16 +49,20 @@ _OPENINGS = (
 )
 _OPENING = re.compile(rf"(?:(?:{'|'.join(_OPENINGS)}) )(?:, |: |! |\. |; )*")
 _CLOSING = re.compile(
-    r" (?:, |\. |[?!]+ )*(?:please|pls|plz|kindly|thanks|thank you|thx|cheers|thanks (?:a lot|so much|in advance|very much)|"
-    r"thank you (?:very much|so much|in advance)|many thanks|if you (?:do not|would not) mind|if possible|if you can|"
-    r"if you know|by any chance|do you know|can you (?:tell|help) (?:me|us)|would you know|exactly)"
-    r"(?: [?.!,]+)*$"
+    r" (?:, |\. |[?!]+ )*(?:please|pls|plz|kindly|thanks|thank you|thx|cheers|"
+    r"thanks (?:a lot|so much|in advance|very much)|thank you (?:very much|so much|in advance)|many thanks|"
+    r"if you (?:do not|would not) mind|if possible|if you can|if you know|by any chance|do you know|"
+    r"can you (?:tell|help) (?:me|us)|would you know|exactly)(?: [?.!,]+)*$"
 )
+_ANYONE = r"(?:i|we|you|one|someone|anyone|people|a person)"
 _HOW_TO = re.compile(
-    r"(?:(?:what|which) (?:is|are) )?(?:(?:the|some|a|any|your) )*(?:(?:best|good|right|proper|correct|possible|effective|"
-    r"recommended) )?(?:ways?|methods?|steps|procedures?) (?:to|of|for) |(?:what|which things?) (?:should|can|could|do|must|would|may) (?:i|we|you|one|someone|people)(?: (?:have|need) to)? do(?: in"
-    r" order)? to |how (?:to|can|could|do|does|should|would|may|might)"
-    r" (?:(?:i|we|you|one|someone|anyone|people|a person) )?(?:go about |best )?|how (?:am|are) (?:i|you|we) (?:supposed|able) to "
+    r"(?:(?:what|which) (?:is|are) )?(?:(?:the|some|a|any|your) )*"
+    r"(?:(?:best|good|right|proper|correct|possible|effective|recommended) )?"
+    r"(?:ways?|methods?|steps|procedures?) (?:to|of|for) "
+    rf"|(?:what|which things?) (?:should|can|could|do|must|would|may) {_ANYONE}(?: (?:have|need) to)? do"
+    r"(?: in order)? to "
+    rf"|how (?:to|can|could|do|does|should|would|may|might) (?:{_ANYONE} )?(?:go about |best )?"
+    r"|how (?:am|are) (?:i|you|we) (?:supposed|able) to "
 )
 _POLAR = re.compile(r"(?:if|whether) ")
 _REASON = re.compile(

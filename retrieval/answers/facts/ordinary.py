@@ -68,7 +68,7 @@ generally normally commonly often mainly sort kind type value
 _ORDINARY = """
 ability accomplish accord achieve act action activity actual additional adequate advise affect aim allow alternative
 amazing amount answer appear appropriate approach area aspect assist attempt available average aware awesome basic
-basis become become behave behavior believe beneficial better bit brief briefly bring call called capable care carry case
+basis become behave behavior believe beneficial better bit brief briefly bring call called capable care carry case
 category certain challenge chance change characteristic check choice choose claim clear clearly combine come common
 commonly compare comparison compute concept concern condition consider consist consequence contain content context
 contribute convenient correct correctly cost could couple create criterion crucial cure deal decide define definition
@@ -80,24 +80,24 @@ explore express extent face fact factor famous favorite favourite feature feel f
 follow form frequently full function further general generally genuine give go goal great guess guide guideline handle
 happen happening help helpful hint hold idea identify impact implement implication importance important impressive
 improve include indicate individual influence inform information initiate inquire instance instruct instruction intend
-interest interested interesting introduce introduction involve issue item join keep kind know knowledge known kick lead
-learn leave legit level list live locate location look main mainly maintain make manage manner matter mean meaning means
-measure mention method mind moment move name nature necessary need normal normally note notice number obtain obvious
-occur occurrence offer often opinion option order ordinary organize original originate other otherwise outcome overall
-part particular particularly people perceive perfect perform perhaps person personal pick place plan play point popular
-possess possibility potential practical practice precise prefer preferable preferred prepare presence primarily primary
-prime principle probable probably problem procedure process produce proper properly provide purpose put question
-quality range rate reach real realize reason reasonable receive recommend recommendation recommended refer reference
-regard relate related relation relationship relatively relevant rely remain remember repair replace reply represent
-require requirement resolve respect respond response responsible result role rule run satisfy say saying see seek seem
-seen select serious serve set setting shape share should show significant significance similar similarity similarly
-situation solution solve someone somebody something sort sound special specific speak spend stand standard state step
-stuff style subject succeed suggest suggestion suitable suppose supposed sure sustain take talk task technique tell
-tend term think thought time tip tool topic total train treat treatment trick true try turn type typical typically
-understand understanding unique unusual use used useful usage user usual usually utilize value variety various view
-want wish wonder wonderful work works working worth would yield truly truth advice review experienced thing popular
-behind hack person decision perspective effect view kindly people's guy anyone anybody everyone everybody life world
-today day days time anything earn much well far even still together around alone
+interest interested interesting introduce introduction involve issue item join keep kind know knowledge known kick
+lead learn leave legit level list live locate location look main mainly maintain make manage manner matter mean
+meaning means measure mention method mind moment move name nature necessary need normal normally note notice number
+obtain obvious occur occurrence offer often opinion option order ordinary organize original originate other otherwise
+outcome overall part particular particularly people perceive perfect perform perhaps person personal pick place plan
+play point popular possess possibility potential practical practice precise prefer preferable preferred prepare
+presence primarily primary prime principle probable probably problem procedure process produce proper properly provide
+purpose put question quality range rate reach real realize reason reasonable receive recommend recommendation
+recommended refer reference regard relate related relation relationship relatively relevant rely remain remember
+repair replace reply represent require requirement resolve respect respond response responsible result role rule run
+satisfy say saying see seek seem seen select serious serve set setting shape share should show significant
+significance similar similarity similarly situation solution solve someone somebody something sort sound special
+specific speak spend stand standard state step stuff style subject succeed suggest suggestion suitable suppose
+supposed sure sustain take talk task technique tell tend term think thought time tip tool topic total train treat
+treatment trick true try turn type typical typically understand understanding unique unusual use used useful usage
+user usual usually utilize value variety various view want wish wonder wonderful work works working worth would yield
+truly truth advice review experienced thing behind hack decision perspective effect kindly people's guy anyone anybody
+everyone everybody life world today day days anything earn much well far even still together around alone
 """
 FREE = frozenset(map(word_key, _FREE.split()))
 CANONICAL: dict[str, str] = {

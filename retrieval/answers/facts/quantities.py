@@ -6,54 +6,12 @@
 
 from __future__ import annotations
 
+from retrieval.answers.facts.numerals import number_at, starts_number
 from retrieval.answers.facts.types import Kind, Token
 from retrieval.answers.facts.units import MONTHS, PERIODS, RELATIVE, SIGNS, WEEKDAYS, WORDS_TOO, unit_name
-from retrieval.answers.facts.vocabulary import ARTICLES, MULTIPLIERS, NUMBER_WORDS, TENS
+from retrieval.answers.facts.vocabulary import ARTICLES, word_set
 
-_BEFORE_MONTHS = frozenset(
-    [
-        "in",
-        "on",
-        "since",
-        "until",
-        "till",
-        "by",
-        "from",
-        "before",
-        "after",
-        "during",
-        "of",
-        "this",
-        "last",
-        "next",
-        "every",
-        "early",
-        "late",
-        "mid",
-    ]
-)
-_BEFORE_ONE = frozenset(
-    [
-        "which",
-        "this",
-        "that",
-        "the",
-        "no",
-        "any",
-        "some",
-        "every",
-        "each",
-        "another",
-        "other",
-        "does",
-        "can",
-        "should",
-        "is",
-        "for",
-        "a",
-    ]
-)
-_LONGEST_NUMBER = 30
+_BEFORE_MONTHS = word_set("in on since until till by from before after during of this last next every early late mid")
 
 
 def level_quantities(tokens: list[Token]) -> list[Token]:
@@ -70,7 +28,7 @@ def level_quantities(tokens: list[Token]) -> list[Token]:
 def _read_at(tokens: list[Token], position: int) -> tuple[int, list[Token]]:
     """Returns how many tokens were read at a position, and what they became."""
     token = tokens[position]
-    if token.kind is Kind.NUMBER or _starts_number(tokens, position):
+    if token.kind is Kind.NUMBER or starts_number(tokens, position):
         return _number(tokens, position)
     if token.kind is Kind.SYMBOL and token.text in SIGNS:
         return _sign(tokens, position)
@@ -98,7 +56,7 @@ def _word(tokens: list[Token], position: int) -> tuple[int, list[Token]]:
 
 
 def _number(tokens: list[Token], position: int) -> tuple[int, list[Token]]:
-    taken, text = _value(tokens, position)
+    taken, text = number_at(tokens, position)
     following = tokens[position + taken] if position + taken < len(tokens) else None
     if following and (unit := _unit(following, after_figure=tokens[position].kind is Kind.NUMBER)):
         return taken + 1, [Token(_plain(text), text, Kind.NUMBER), Token(unit, following.raw, Kind.UNIT)]
@@ -106,46 +64,6 @@ def _number(tokens: list[Token], position: int) -> tuple[int, list[Token]]:
         return taken, [Token(f"day {int(text)}", text, Kind.DATE)]
     kind = Kind.DATE if len(text) == 4 and text.isdigit() and "1000" < text < "2100" else Kind.NUMBER
     return taken, [Token(text, text, kind)]
-
-
-def _value(tokens: list[Token], position: int) -> tuple[int, str]:
-    """Reads `5`, `5 million`, `twenty-five`, `three hundred`: how many tokens, and the value in figures."""
-    first = tokens[position]
-    if first.kind is Kind.NUMBER:
-        text, taken = first.text, 1
-    elif first.text in TENS:
-        ones = NUMBER_WORDS.get(tokens[position + 1].text, 10) if position + 1 < len(tokens) else 10
-        text, taken = (str(TENS[first.text] * 10 + ones), 2) if 0 < ones < 10 else (str(TENS[first.text] * 10), 1)
-    elif first.text in NUMBER_WORDS:
-        text, taken = str(NUMBER_WORDS[first.text]), 1
-    else:
-        text, taken = "1", 0
-    while (
-        position + taken < len(tokens) and tokens[position + taken].text in MULTIPLIERS and len(text) < _LONGEST_NUMBER
-    ):
-        text = _times(text, MULTIPLIERS[tokens[position + taken].text])
-        taken += 1
-    return max(taken, 1), text
-
-
-def _times(text: str, factor: int) -> str:
-    whole, _, part = text.partition(".")
-    zeros = len(str(factor)) - 1
-    if len(part) <= zeros:
-        sign = "-" if whole.startswith("-") else ""
-        return sign + ((whole.lstrip("-") + part + "0" * (zeros - len(part))).lstrip("0") or "0")
-    return f"{text}*{factor}"
-
-
-def _starts_number(tokens: list[Token], position: int) -> bool:
-    token = tokens[position]
-    if token.kind is not Kind.WORD:
-        return False
-    if token.text != "one":
-        return token.text in NUMBER_WORDS or token.text in TENS or token.text in MULTIPLIERS
-    before = tokens[position - 1].text if position else ""
-    after = tokens[position + 1] if position + 1 < len(tokens) else None
-    return before not in _BEFORE_ONE and after is not None and after.kind is Kind.WORD and after.text != "of"
 
 
 def _unit(token: Token, *, after_figure: bool) -> str | None:
@@ -160,7 +78,7 @@ def _unit(token: Token, *, after_figure: bool) -> str | None:
 def _sign(tokens: list[Token], position: int) -> tuple[int, list[Token]]:
     unit = Token(SIGNS[tokens[position].text], tokens[position].raw, Kind.UNIT)
     if position + 1 < len(tokens) and tokens[position + 1].kind is Kind.NUMBER:
-        taken, text = _value(tokens, position + 1)
+        taken, text = number_at(tokens, position + 1)
         return taken + 1, [Token(_plain(text), text, Kind.NUMBER), unit]
     return 1, [unit]
 

@@ -13,52 +13,20 @@ from retrieval.answers.facts.quantities import level_quantities
 from retrieval.answers.facts.sentences import Sentences
 from retrieval.answers.facts.stems import word_key
 from retrieval.answers.facts.tokens import POSSESSIVE, is_lower_camel, tokenise
+from retrieval.answers.facts.turns import turn_key
 from retrieval.answers.facts.types import Facts, Kind, Token, Word
 from retrieval.answers.facts.units import unit_name
 
-_STRICT_KEYS = {word_key(word): f"!{meaning}" for word, meaning in known.STRICT.items()} | {
-    word: f"!{meaning}" for word, meaning in known.STRICT.items()
-}
-_GRAMMAR = (
-    frozenset(known.QUESTION_WORDS) | known.AUXILIARIES | frozenset(known.MODALS) | known.DROPPED | frozenset(known.PERSONS)
-    | known.NEGATIONS | frozenset(known.WEAK_PREPOSITIONS) | frozenset(known.STRONG_PREPOSITIONS) | {"of", POSSESSIVE}
-)  # fmt: skip
+_GRAMMAR = known.JOINTS | known.QUESTION_WORDS.keys() | known.MODALS.keys() | known.PERSONS.keys() | {POSSESSIVE}
 # Words of grammar that other languages write too do not tell that a question is in English.
-_ENGLISH = _GRAMMAR - frozenset(["was", "die", "an", "am", "so", "war", "du", "me", "us", "no", "a", "on", "as", "in"])
-_ENGLISH_OPENINGS = frozenset("do does did is are can could should would will have if whether".split())
+_ENGLISH = _GRAMMAR - known.word_set("was die an am so war du me us no a on as in")
+_ENGLISH_OPENINGS = known.word_set("do does did is are can could should would will have if whether")
 _LEAST_ENGLISH_SHARE = 0.2
 _FEWEST_WORDS_TO_JUDGE = 4
 _NEVER_AFTER_ARTICLES = (
     frozenset(known.WEAK_PREPOSITIONS) | known.BE | known.DO | frozenset({"", "?", ".", "!", ",", "and", "or", "of"})
 ) - {"like"}
-_NOT_UNITS_ALONE = frozenset(
-    [
-        "min",
-        "bar",
-        "second",
-        "seconds",
-        "foot",
-        "feet",
-        "bit",
-        "cal",
-        "us",
-        "ma",
-        "bucks",
-        "a",
-        "c",
-        "f",
-        "g",
-        "h",
-        "k",
-        "l",
-        "m",
-        "n",
-        "s",
-        "t",
-        "v",
-        "w",
-    ]
-)
+_NOT_UNITS_ALONE = known.word_set("min bar second seconds foot feet bit cal us ma bucks a c f g h k l m n s t v w")
 _HEADLINE_SHARE = 0.7
 _VALUES = frozenset({Kind.NUMBER, Kind.DATE, Kind.VERSION})
 _EXACT_KINDS = _VALUES | {Kind.UNIT, Kind.IDENTIFIER, Kind.SYMBOL}
@@ -157,9 +125,8 @@ def _joint(sentences: Sentences, text: str) -> bool:
 def _word(token: Token, *, is_first: bool) -> Word:
     if token.kind in _EXACT_KINDS:
         return _exact(token)
-    strict = _STRICT_KEYS.get(token.text) or _STRICT_KEYS.get(word_key(token.text))
-    if strict:
-        return Word(strict, Kind.TURN, "", 0, ordinary=False)
+    if turn := turn_key(token.text):
+        return Word(turn, Kind.TURN, "", 0, ordinary=False)
     if token.text not in _NOT_UNITS_ALONE and (unit := unit_name(token.raw)):
         return Word(f"~{unit}", Kind.UNIT, "", 0, ordinary=False)
     if token.text in known.ACRONYMS:
@@ -176,5 +143,5 @@ def _exact(token: Token) -> Word:
     if token.kind is Kind.UNIT:
         return Word(f"~{token.text}", token.kind, "", 0, ordinary=False)
     # `getName` and `getname` are two names, `-f` and `-F` two flags; `ERR_IO` written small is the same.
-    is_cased = token.raw.startswith("-") or token.raw.isalpha() and len(token.raw) < 3 or is_lower_camel(token.raw)
+    is_cased = token.raw.startswith("-") or (token.raw.isalpha() and len(token.raw) < 3) or is_lower_camel(token.raw)
     return Word(token.raw if is_cased else token.text, token.kind, "", 0, ordinary=False)
