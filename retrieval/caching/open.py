@@ -8,7 +8,7 @@ from functools import partial
 from retrieval.answers.cache import AnswerCache
 from retrieval.answers.risks import Risks
 from retrieval.answers.store import AnswerStore
-from retrieval.caching import embeddings, pair_scores, results, token_codes
+from retrieval.caching import embeddings, pair_scores, result_codec, results, token_codes
 from retrieval.caching.caches import Caches
 from retrieval.caching.embeddings import CachedQuery, EmbeddingShape
 from retrieval.caching.encryption import TenantCipher
@@ -48,7 +48,7 @@ def open_caches(live: LiveSettings, shape: EmbeddingShape, shared: SharedTier) -
         embeddings=_embeddings(settings, shape, tier),
         token_codes=Tiered(S3Fifo("token_codes", settings.token_codes_bytes, token_codes.size_of)),
         pair_scores=_pair_scores(settings, tier),
-        results=_results(settings),
+        results=_results(settings, tier),
         answers=AnswerCache(
             AnswerStore(settings.answers.memory_bytes, risks.forget), risks, lambda: live.current.cache.answers, tier
         ),
@@ -99,5 +99,8 @@ def _pair_scores(settings: CacheSettings, tier: SharedTier | None) -> pair_score
     return pair_scores.PairScores(Tiered(memory, sharing), tier)
 
 
-def _results(settings: CacheSettings) -> Tiered[Found]:
-    return Tiered(S3Fifo("results", settings.results_bytes, results.size_of))
+def _results(settings: CacheSettings, tier: SharedTier | None) -> Tiered[Found]:
+    memory: Memory[Found] = S3Fifo("results", settings.results_bytes, results.size_of)
+    if tier is None or not settings.redis.share_results:
+        return Tiered(memory)
+    return Tiered(memory, Sharing(tier, result_codec.encode, result_codec.decode, lambda: settings.redis.ttl_s))
