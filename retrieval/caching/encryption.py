@@ -15,6 +15,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from threading import Lock
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -48,6 +49,7 @@ class TenantCipher:
         self._master_keys = tuple(master_keys)
         self._tenant_keys = {tenant: tuple(keys) for tenant, keys in (tenant_keys or {}).items()}
         self._rings: OrderedDict[str, dict[bytes, AESGCM]] = OrderedDict()
+        self._ordering = Lock()  # large values are sealed and opened in threads
         _check("master_keys", self._master_keys)
         for tenant, keys in self._tenant_keys.items():
             _check(f"tenant_keys.{tenant}", keys)
@@ -71,16 +73,19 @@ class TenantCipher:
 
     def _ring(self, tenant: str) -> dict[bytes, AESGCM]:
         """Returns the tenant's keys by id, the one that encrypts first."""
-        ring = self._rings.get(tenant)
-        if ring is None:
-            own = self._tenant_keys.get(tenant)
-            keys = own if own is not None else [_derive(master, tenant) for master in self._master_keys]
-            ring = {_key_id(key): AESGCM(key) for key in keys}
-            self._rings[tenant] = ring
-            if len(self._rings) > _KEPT_TENANTS:
-                self._rings.popitem(last=False)
-        self._rings.move_to_end(tenant)
-        return ring
+        with self._ordering:
+            ring = self._rings.get(tenant)
+            if ring is None:
+                ring = self._rings[tenant] = self._make_ring(tenant)
+                if len(self._rings) > _KEPT_TENANTS:
+                    self._rings.popitem(last=False)
+            self._rings.move_to_end(tenant)
+            return ring
+
+    def _make_ring(self, tenant: str) -> dict[bytes, AESGCM]:
+        own = self._tenant_keys.get(tenant)
+        keys = own if own is not None else [_derive(master, tenant) for master in self._master_keys]
+        return {_key_id(key): AESGCM(key) for key in keys}
 
 
 def _check(field: str, keys: Sequence[bytes]) -> None:

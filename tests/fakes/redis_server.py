@@ -27,6 +27,7 @@ HOST = "127.0.0.1"
 _START_S = 20.0
 _CLUSTER_SLOTS = 16384
 _READY = ("Ready to accept connections", "+monitor master")
+_CLUSTERED = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000")
 _PORTS = iter(range(20000 + os.getpid() % 9000, 30000))  # a cluster's nodes also listen 10,000 above
 
 
@@ -151,7 +152,7 @@ def running_sentinel(primary: RedisServer, service: str) -> Iterator[RedisServer
 def running_cluster(count: int = 3) -> Iterator[list[RedisServer]]:
     """Gives a cluster of primaries without replicas that covers all slots."""
     with ExitStack() as stack:
-        nodes = [stack.enter_context(RedisServer("--cluster-enabled", "yes")) for _ in range(count)]
+        nodes = [stack.enter_context(RedisServer(*_CLUSTERED)) for _ in range(count)]
         for number, node in enumerate(nodes):
             with node.client() as client:
                 first, end = (_CLUSTER_SLOTS * edge // count for edge in (number, number + 1))

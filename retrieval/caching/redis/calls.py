@@ -7,13 +7,12 @@ nodes together. Reads go to primaries only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from redis.asyncio import Redis, RedisCluster
-from redis.asyncio.client import Pipeline
-from redis.asyncio.cluster import ClusterNode, ClusterPipeline
+from redis.asyncio.cluster import ClusterNode
 from redis.exceptions import RedisClusterException, RedisError, ResponseError
 
 from retrieval.caching.redis.connecting import Client, connect, tls_context
@@ -48,6 +47,7 @@ class RedisCalls:
         self._options = options
         self._context = None if options.tls is None else tls_context(options.tls)
         self._client: Client = connect(options, self._context)
+        self._former: list[Client] = []  # not closed yet
 
     async def read(self, names: Sequence[bytes], limit_s: float) -> list[bytes | RedisError | None]:
         """Returns what is stored under each name; an error where it is no string, None where there is nothing.
@@ -55,10 +55,7 @@ class RedisCalls:
         Raises:
             RedisUnavailable: when not all could be read within `limit_s`.
         """
-        pipe = self._pipeline()
-        for name in names:
-            pipe.get(name)
-        replies = await self._run(pipe, limit_s)
+        replies = await self._run([("GET", name) for name in names], limit_s)
         for reply in replies:
             if isinstance(reply, Exception) and not _is_wrong_type(reply):
                 raise RedisUnavailable(str(reply))
@@ -70,11 +67,10 @@ class RedisCalls:
         Raises:
             RedisUnavailable: when Redis could not be asked.
         """
-        pipe = self._pipeline()
-        for write in writes:
-            pipe.set(write.name, write.value, px=write.ttl_ms)
-        replies = await self._run(pipe, _CALL_S)
-        _raise_unless_refusals(replies)
+        replies = await self._run([("SET", write.name, write.value, "PX", write.ttl_ms) for write in writes], _CALL_S)
+        for reply in replies:  # a refusal leaves the connection well; in a cluster, lost connections are replies too
+            if isinstance(reply, Exception) and not isinstance(reply, ResponseError):
+                raise RedisUnavailable(str(reply))
         return sum(reply is True for reply in replies)
 
     async def unlink(self, names: Sequence[bytes]) -> int:
@@ -83,12 +79,7 @@ class RedisCalls:
         Raises:
             RedisUnavailable: when not all could be deleted.
         """
-        if not names:
-            return 0
-        pipe = self._pipeline()
-        for name in names:
-            pipe.execute_command("UNLINK", name)
-        replies = await self._run(pipe, _CALL_S)
+        replies = await self._run([("UNLINK", name) for name in names], _CALL_S)
         counts = [reply for reply in replies if isinstance(reply, int)]
         if len(counts) != len(names):
             raise RedisUnavailable("not everything could be deleted")
@@ -100,28 +91,23 @@ class RedisCalls:
         Raises:
             RedisUnavailable: when Redis could not be asked.
         """
-        if not names:
-            return []
-        pipe = self._pipeline()
-        for name in names:
-            pipe.getrange(name, 0, length - 1)
-        return [reply if isinstance(reply, bytes) else b"" for reply in await self._run(pipe, _CALL_S)]
+        replies = await self._run([("GETRANGE", name, 0, length - 1) for name in names], _CALL_S)
+        return [reply if isinstance(reply, bytes) else b"" for reply in replies]
 
-    async def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
+    async def scan(self, pattern: bytes) -> AsyncGenerator[list[bytes], None]:
         """Gives the names that match, page by page, from all primaries.
 
         Raises:
             RedisUnavailable: when a server could not be asked.
         """
-        commands = self._client.commands
-        nodes = [commands] if isinstance(commands, Redis) else commands.get_primaries()
-        for node in nodes:
-            cursor = 0
-            while True:
-                cursor, names = await _scan_page(node, cursor, pattern)
-                yield names
-                if cursor == 0:
-                    break
+        async with self._client.borrowed() as commands:
+            for node in _primaries(commands):
+                cursor = 0
+                while True:
+                    cursor, names = await _scan_page(node, cursor, pattern)
+                    yield names
+                    if cursor == 0:
+                        break
 
     async def probe(self, within_s: float) -> None:
         """Connects anew and asks every primary for a sign of life, which must then come within the given seconds.
@@ -131,52 +117,69 @@ class RedisCalls:
         Raises:
             RedisUnavailable: when there is none.
         """
-        old, self._client = self._client, connect(self._options, self._context)
-        await _close(old)
-        commands = self._client.commands
-        with _translated():
-            async with asyncio.timeout(_CALL_S):
-                if isinstance(commands, RedisCluster):
-                    await commands.initialize()
-                await _ping(commands)
-            async with asyncio.timeout(within_s):
-                await _ping(commands)
+        self._former.append(self._client)
+        self._client = connect(self._options, self._context)
+        try:
+            async with self._client.borrowed() as commands:
+                with _translated():
+                    async with asyncio.timeout(_CALL_S):
+                        if isinstance(commands, RedisCluster):
+                            await commands.initialize()
+                        await _ping(commands)
+                    async with asyncio.timeout(within_s):
+                        await _ping(commands)
+        finally:
+            await self._retire_former()
 
     async def close(self) -> None:
         """Closes all connections."""
-        await _close(self._client)
+        await self._retire_former()
+        await self._client.retire()
 
-    def _pipeline(self) -> Pipeline | ClusterPipeline:
-        return self._client.commands.pipeline(transaction=False)
+    async def _retire_former(self) -> None:
+        while self._former:
+            await self._former[-1].retire()
+            self._former.pop()
 
-    async def _run(self, pipe: Pipeline | ClusterPipeline, limit_s: float) -> list[object]:
-        with _translated():
-            async with asyncio.timeout(limit_s):
-                replies: list[object] = await pipe.execute(raise_on_error=False)
-                return replies
+    async def _run(self, calls: Sequence[tuple[str | bytes | int, ...]], limit_s: float) -> list[object]:
+        """Returns the replies to the calls, errors among them."""
+        if not calls:
+            return []
+        async with self._client.borrowed() as commands:
+            pipe = commands.pipeline(transaction=False)
+            for call in calls:
+                pipe.execute_command(*call)
+            with _translated():
+                async with asyncio.timeout(limit_s):
+                    replies: list[object] = await pipe.execute(raise_on_error=False)
+                    return replies
 
 
 @contextmanager
 def _translated() -> Iterator[None]:
     """Turns what the library raises into our error: its own, the system's, and what it stumbles over in garbage.
 
-    Bytes that are no Redis reply end in `ValueError`, `EOFError` or `IndexError`; a connection that is closed under a
-    call, as when the client is replaced, in `AttributeError`, `RuntimeError` or `TypeError`.
+    Bytes that are no Redis reply end in `ValueError`, `EOFError`, `LookupError` or `TypeError`.
     """
     try:
         yield
-    except (RedisError, RedisClusterException, OSError, ValueError, EOFError, LookupError) as error:
+    except (RedisError, RedisClusterException, OSError, ValueError, EOFError, LookupError, TypeError) as error:
         raise RedisUnavailable(f"{type(error).__name__}: {error}") from error
-    except (AttributeError, RuntimeError, TypeError) as error:
-        raise RedisUnavailable("the connection was closed") from error
+
+
+def _primaries(commands: Redis | RedisCluster) -> Sequence[Redis | ClusterNode]:
+    return [commands] if isinstance(commands, Redis) else commands.get_primaries()
 
 
 async def _ping(commands: Redis | RedisCluster) -> None:
-    """Asks the server, or each primary of a cluster."""
-    nodes: Sequence[Redis | ClusterNode] = [commands] if isinstance(commands, Redis) else commands.get_primaries()
-    for node in nodes:
-        if await node.execute_command("PING") is not True:
-            raise RedisUnavailable("the answer to PING was another")
+    """A node of a cluster answers PING also while it refuses everything else, so it is asked for the cluster's state."""
+    if isinstance(commands, Redis):
+        well = await commands.ping() is True
+    else:
+        states = [await node.execute_command("CLUSTER INFO") for node in commands.get_primaries()]
+        well = all(isinstance(state, dict) and state.get("cluster_state") == "ok" for state in states)
+    if not well:
+        raise RedisUnavailable("it answers, but not that it is well")
 
 
 async def _scan_page(node: Redis | ClusterNode, cursor: int, pattern: bytes) -> tuple[int, list[bytes]]:
@@ -190,21 +193,6 @@ def _scan(node: Redis | ClusterNode, cursor: int, pattern: bytes) -> Awaitable[t
     command = ("SCAN", cursor, "MATCH", pattern, "COUNT", PAGE_COUNT)
     reply: Awaitable[tuple[int, list[bytes]]] = node.execute_command(*command)
     return reply
-
-
-async def _close(client: Client) -> None:
-    """Closes what can be closed; a connection whose farewell fails is gone all the same."""
-    try:
-        await client.close()
-    except (RedisError, OSError):
-        return
-
-
-def _raise_unless_refusals(replies: Sequence[object]) -> None:
-    """Refusals of a single command leave the connection well; in a cluster, a lost connection is among the replies."""
-    for reply in replies:
-        if isinstance(reply, Exception) and not isinstance(reply, ResponseError):
-            raise RedisUnavailable(str(reply))
 
 
 def _is_wrong_type(reply: Exception) -> bool:

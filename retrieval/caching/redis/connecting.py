@@ -19,7 +19,8 @@ Found in redis-py 8.1, and turned off here:
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from redis.asyncio import Redis, RedisCluster, Sentinel
@@ -28,24 +29,49 @@ from redis.asyncio.connection import Connection, ConnectionPool, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedConnection
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
 
 from retrieval.caching.redis.options import RedisOptions, RedisOptionsError, TlsOptions, Topology
 
 SPARE_CONNECTIONS = 3  # for the writer, the probe and one invalidation, beside the look-ups
 
 
-@dataclass(frozen=True, slots=True)
 class Client:
     """A client, and the Sentinels that it asks where the primary is."""
 
-    commands: Redis | RedisCluster
-    sentinels: Sentinel | None = None
+    def __init__(self, commands: Redis | RedisCluster, sentinels: Sentinel | None = None) -> None:
+        self._commands = commands
+        self._sentinels = sentinels
+        self._users = 0
+        self._retired = False
 
-    async def close(self) -> None:
-        """Closes all connections, those in use too."""
-        await self.commands.aclose()
-        if self.sentinels is not None:
-            await self.sentinels.aclose()
+    @asynccontextmanager
+    async def borrowed(self) -> AsyncIterator[Redis | RedisCluster]:
+        """Gives the commands, for calls that a retirement lets come to their end."""
+        self._users += 1
+        try:
+            yield self._commands
+        finally:
+            self._users -= 1
+            await self._close_if_done()
+
+    async def retire(self) -> None:
+        """Closes all connections once no call uses them any more.
+
+        Not under a call: redis-py would connect anew for it, and nobody would close that connection.
+        """
+        self._retired = True
+        await self._close_if_done()
+
+    async def _close_if_done(self) -> None:
+        """Closes what can be closed; a connection whose farewell fails is gone all the same."""
+        if self._users or not self._retired:
+            return
+        with suppress(RedisError, OSError):
+            await self._commands.aclose()
+        if self._sentinels is not None:
+            with suppress(RedisError, OSError):
+                await self._sentinels.aclose()
 
 
 class _SharedContext(SSLConnection):

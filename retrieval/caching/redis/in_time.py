@@ -40,9 +40,12 @@ class InTime:
         task = loop.create_task(self._call(call, outcome))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        await asyncio.wait((task,), timeout=max(0.0, outcome.deadline_s - loop.time()))
-        if not task.done():
-            await self._give_up(task, outcome)
+        try:
+            await asyncio.wait((task,), timeout=max(0.0, outcome.deadline_s - loop.time()))
+            if not task.done():
+                await self._give_up(task, outcome)
+        finally:
+            outcome.awaited = False
         if outcome.result is None:
             self.failures += 1
         return outcome.result
@@ -74,7 +77,7 @@ class InTime:
         except RedisUnavailable:
             outcome.settle(well=False)
         else:
-            outcome.settle(well=asyncio.get_running_loop().time() <= outcome.deadline_s)
+            outcome.settle(well=outcome.awaited or asyncio.get_running_loop().time() <= outcome.deadline_s)
         finally:
             self._lanes.release()
 
@@ -86,7 +89,7 @@ class InTime:
             if task.done():
                 return
             await asyncio.sleep(0)
-        if not task.done() and late_s < _LATE_SHARE * self._budget_s:
+        if late_s < _LATE_SHARE * self._budget_s and not task.done():
             outcome.settle(well=False)
 
 
@@ -96,6 +99,7 @@ class _Outcome(Generic[_T]):
     def __init__(self, breaker: Breaker, deadline_s: float) -> None:
         self._breaker = breaker
         self._settled = False
+        self.awaited = True  # by the caller, who has not gone or given up
         self.deadline_s = deadline_s
         self.result: _T | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import aclosing
 
 import structlog
 
@@ -57,6 +58,8 @@ class RedisTier:
 
     async def get_many(self, keys: Sequence[CacheKey]) -> Found:
         """Reads the values in one round trip, within the budget. Never raises but for cancellation."""
+        if not keys:
+            return Found([], available=not self._breaker.is_open)
         self._lookups += len(keys)
         values = None if self._breaker.is_open else await self._in_time.run(lambda: self._read(keys))
         if values is None:
@@ -145,23 +148,25 @@ class RedisTier:
     async def _read(self, keys: Sequence[CacheKey]) -> list[Stored | None]:
         names = [redis_name(self.prefix, key) for key in keys]
         replies = await self._calls.read(names, self._budget_s + _SLOW_READ_S)
-        if sum(len(reply) for reply in replies if isinstance(reply, bytes)) > _IN_THREAD_ABOVE_BYTES:
-            return await asyncio.to_thread(self._open_all, keys, replies)
-        return self._open_all(keys, replies)
+        contents = [reply if isinstance(reply, bytes) else b"" for reply in replies]
+        if sum(map(len, contents)) > _IN_THREAD_ABOVE_BYTES:
+            values = await asyncio.to_thread(self._open_all, keys, contents)
+        else:
+            values = self._open_all(keys, contents)
+        for key, reply, value in zip(keys, replies, values, strict=True):
+            if reply is not None and value is None:
+                self._note_damage(key, reply)
+        return values
 
-    def _open_all(self, keys: Sequence[CacheKey], replies: Sequence[bytes | Exception | None]) -> list[Stored | None]:
-        return [self._open(key, reply) for key, reply in zip(keys, replies, strict=True)]
+    def _open_all(self, keys: Sequence[CacheKey], contents: Sequence[bytes]) -> list[Stored | None]:
+        return [self._envelopes.open(key, content) for key, content in zip(keys, contents, strict=True)]
 
-    def _open(self, key: CacheKey, reply: bytes | Exception | None) -> Stored | None:
-        if reply is None:
-            return None
-        stored = self._envelopes.open(key, reply) if isinstance(reply, bytes) else None
-        if stored is None:
-            self._damaged += 1
-            if isinstance(reply, bytes) and belongs_to_another(key, reply):
-                _log.warning("redis_reply_of_another_key", purpose=key.purpose.name)
-                self._breaker.open()
-        return stored
+    def _note_damage(self, key: CacheKey, reply: bytes | Exception) -> None:
+        """Counts it. Another key's value may be the reply to another question: then no connection can be trusted."""
+        self._damaged += 1
+        if isinstance(reply, bytes) and belongs_to_another(key, reply):
+            _log.warning("redis_reply_of_another_key", purpose=key.purpose.name)
+            self._breaker.open()
 
     async def _unlink(self, names: Sequence[bytes]) -> int:
         try:
@@ -173,9 +178,10 @@ class RedisTier:
 
     async def _sweep(self, pattern: bytes, before_s: float | None) -> int:
         count = 0
-        async for names in self._calls.scan(pattern):
-            chosen = names if before_s is None else await self._older(names, before_s)
-            count += await self._calls.unlink(chosen)
+        async with aclosing(self._calls.scan(pattern)) as pages:
+            async for names in pages:
+                chosen = names if before_s is None else await self._older(names, before_s)
+                count += await self._calls.unlink(chosen)
         return count
 
     async def _older(self, names: Sequence[bytes], before_s: float) -> list[bytes]:
