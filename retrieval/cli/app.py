@@ -8,6 +8,7 @@ import typer
 
 from retrieval.cli import (
     ask,
+    cache,
     collections,
     config,
     demo,
@@ -60,6 +61,7 @@ app.command("ask")(ask.ask)
 app.command("retrieve")(retrieve.retrieve)
 app.add_typer(collections.commands, name="collections")
 app.add_typer(documents.commands, name="documents")
+app.add_typer(cache.commands, name="cache")
 app.add_typer(config.commands, name="config")
 app.add_typer(keys.commands, name="keys")
 app.add_typer(rerank_train.commands, name="rerank")

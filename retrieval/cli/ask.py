@@ -14,6 +14,7 @@ from retrieval.cli.exits import WorkFailed
 from retrieval.cli.output import print_json, show, table
 from retrieval.cli.plain import plain
 from retrieval.cli.retrieve import Question, TopK, place
+from retrieval.cli.reuse import reuse_remarks
 from retrieval.cli.session import CLIENT, Session, with_session
 from retrieval.cli.waterfall import remarks, waterfall
 
@@ -27,20 +28,28 @@ _NO_EVIDENCE = "Nothing was found to answer from."
 
 
 @with_session(*CLIENT)
-def ask(
+def ask(  # noqa: PLR0913 - each parameter is an option of the command
     session: Session,
+    *,
     question: Question,
     collection: Collection,
     where: Where = "",
     top_k: TopK = None,
     backend: Annotated[str, typer.Option("--backend", help="Who answers; otherwise the configured default.")] = "",
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Take nothing that was made for another request.")
+    ] = False,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Keep nothing of this request.")] = False,
+    only_if_cached: Annotated[bool, typer.Option("--only-if-cached", help="Fail rather than generate.")] = False,
 ) -> None:
     """Ask a question; the answer is streamed, with its sources and stages after it."""
-    from headrace.v1.retrieval_pb2 import GenerateRequest
+    from headrace.v1.retrieval_pb2 import CacheControl, GenerateRequest
     from retrieval.client import retrieve_request
 
+    control = CacheControl(no_cache=no_cache, no_store=no_store, only_if_cached=only_if_cached)
     request = GenerateRequest(
-        retrieve=retrieve_request(collection, question, top_k=top_k, filter=where or None), backend=backend
+        retrieve=retrieve_request(collection, question, top_k=top_k, filter=where or None, cache_control=control),
+        backend=backend,
     )
     answer = asyncio.run(_ask(session, request))
     if session.json:
@@ -91,7 +100,8 @@ def answer_parts(answer: dict[str, Any]) -> list[RenderableType | str]:
         for source in answer["sources"]
     ]
     sources: list[RenderableType | str] = [table(["source", "", "where", "from"], rows)] if rows else []
-    return [*sources, waterfall(answer["ledger"]), *remarks(answer["ledger"])]
+    said = [*reuse_remarks(answer["reuse"]), *remarks(answer["ledger"])]
+    return [*sources, waterfall(answer["ledger"]), *said]
 
 
 def _whole(text: str, request: GenerateRequest, retrieved: dict[str, Any], completed: dict[str, Any]) -> dict[str, Any]:

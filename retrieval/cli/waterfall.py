@@ -45,8 +45,13 @@ def remarks(ledger: dict[str, Any]) -> list[str]:
         said.append(f"the question is longer than the encoder takes; it saw {ledger['query_tokens']} tokens")
     if ledger["first_delta_ns"]:
         said.append(f"first words after {_ms(ledger['first_delta_ns'])} ms")
-    said += [f"cache {use['cache']}: {'hit' if use['hit'] else 'miss'}" for use in ledger["caches"]]
+    said += [f"cache {use['cache']}: {_use(use)}" for use in ledger["caches"]]
     return said + (_reranking(ledger["rerank"]) if ledger["rerank"] else [])
+
+
+def _use(use: dict[str, Any]) -> str:
+    places = {"shared": ", in the shared tier", "flight": ", made for another request meanwhile"}
+    return f"hit{places.get(use['tier'], '')}" if use["hit"] else "miss"
 
 
 def _reranking(report: dict[str, Any]) -> list[str]:

@@ -64,10 +64,13 @@ class Client:
         top_k: int | None = None,
         filter: str | common.Filter | None = None,
         options: retrieval.RetrievalOptions | None = None,
+        cache_control: retrieval.CacheControl | None = None,
         timeout_s: float | None = None,
     ) -> retrieval.RetrieveResponse:
         """Finds the passages that answer a question; `filter` is a message, or text like `year >= 2020`."""
-        request = retrieve_request(collection, query, top_k=top_k, filter=filter, options=options)
+        request = retrieve_request(
+            collection, query, top_k=top_k, filter=filter, options=options, cache_control=cache_control
+        )
         return await self._retrieval.Retrieve(request, metadata=self._metadata, timeout=timeout_s or self._timeout_s)
 
     async def generate(
@@ -83,6 +86,16 @@ class Client:
                 yield event
         finally:
             call.cancel()
+
+    async def report_answer(
+        self, collection: str, key: str, verdict: retrieval.AnswerVerdict.ValueType, *, request_id: str = ""
+    ) -> retrieval.ReportAnswerResponse:
+        """Tells how good an answer was; `key` is that of its `AnswerReuse`. A bad one is served to nobody again.
+
+        With the id of the request that it was served to, the cache learns from the verdict.
+        """
+        request = retrieval.ReportAnswerRequest(collection=collection, key=key, verdict=verdict, request_id=request_id)
+        return await self._retrieval.ReportAnswer(request, metadata=self._metadata, timeout=self._timeout_s)
 
     async def embed(
         self,
@@ -220,3 +233,22 @@ class Client:
         """Makes the server read its configuration again; whole or not at all."""
         request = admin.ReloadConfigRequest()
         return await self._admin.ReloadConfig(request, metadata=self._metadata, timeout=self._timeout_s)
+
+    async def cache_stats(self) -> admin.GetCacheStatsResponse:
+        """Returns how the caches fare."""
+        request = admin.GetCacheStatsRequest()
+        return await self._admin.GetCacheStats(request, metadata=self._metadata, timeout=self._timeout_s)
+
+    async def invalidate_cache(
+        self, collection: str = "", *, document_id: str = "", older_than_s: float | None = None
+    ) -> admin.InvalidateCacheResponse:
+        """Forgets what is cached for the caller's tenant and agrees with all that is given; without any, all of it."""
+        request = admin.InvalidateCacheRequest(
+            collection=collection, document_id=document_id, older_than_s=older_than_s
+        )
+        return await self._admin.InvalidateCache(request, metadata=self._metadata, timeout=self._timeout_s)
+
+    async def explain_cache_key(self, collection: str, key: str) -> admin.ExplainCacheKeyResponse:
+        """Returns a cached answer, with whether the collection still holds what it was made from."""
+        request = admin.ExplainCacheKeyRequest(collection=collection, key=key)
+        return await self._admin.ExplainCacheKey(request, metadata=self._metadata, timeout=self._timeout_s)

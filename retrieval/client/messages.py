@@ -28,10 +28,16 @@ def retrieve_request(
     top_k: int | None = None,
     filter: str | common.Filter | None = None,
     options: retrieval.RetrievalOptions | None = None,
+    cache_control: retrieval.CacheControl | None = None,
 ) -> retrieval.RetrieveRequest:
     """Returns the request for a question; what is None is left to the server's settings."""
     return retrieval.RetrieveRequest(
-        collection=collection, query=query, top_k=top_k, filter=filter_message(filter), options=options
+        collection=collection,
+        query=query,
+        top_k=top_k,
+        filter=filter_message(filter),
+        options=options,
+        cache_control=cache_control,
     )
 
 

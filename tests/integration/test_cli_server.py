@@ -124,12 +124,38 @@ def test_path_from_files_to_an_answer(capsys, served, texts):
     assert code == 0
     assert out.startswith("Fish ladders")
     assert "cited" in out
-    assert "embed" in out
+    assert "lookup" in out
 
     code, out, _ = run(capsys, "retrieve", "energy of water", "-c", "water", "--where", "year >= 1950", *at, "--json")
     assert code == 0
     assert json.loads(out)["hits"][0]["metadata"] == {"year": 1958}
     assert run(capsys, "retrieve", "energy of water", "-c", "water", *at)[0] == 0
+
+
+def test_cache_is_shown_explained_and_emptied(capsys, served, texts):
+    """A kept answer is explained by its key, served again, counted, and gone once its document's cache is emptied."""
+    at = ("-c", "kept", "--data", str(served))
+    ask = ("ask", "What lets salmon past a weir?", *at)
+    assert run(capsys, "index", str(texts), *at)[0] == 0
+    assert run(capsys, *ask, "--only-if-cached")[0] == 1
+    first = json.loads(run(capsys, *ask, "--json")[1])["reuse"]
+    again = json.loads(run(capsys, *ask, "--json", "--only-if-cached")[1])["reuse"]
+    assert (first["kind"], first["stored"], again["kind"], again["key"]) == ("unspecified", True, "equal", first["key"])
+    assert "served the answer to the same question" in run(capsys, *ask)[1]
+    assert "nothing served, not asked, as was wished" in run(capsys, *ask, "--no-cache", "--no-store")[1]
+
+    code, out, _ = run(capsys, "cache", "explain", first["key"], *at)
+    assert (code, "salmon" in out, "as it was" in out) == (0, True, True)
+    passages = json.loads(run(capsys, "cache", "explain", first["key"], *at, "--json")[1])["passages"]
+    assert {one["document_id"] for one in passages if one["cited"]} == {"notes/fish.txt"}
+    code, out, _ = run(capsys, "cache", "stats", "--data", str(served))
+    assert (code, "answers" in out, "results" in out) == (0, True, True)
+
+    forgotten = json.loads(run(capsys, "cache", "invalidate", *at, "--document", "notes/fish.txt", "--json")[1])
+    assert (forgotten["memory"] > 0, forgotten["shared"]) == (True, 0)
+    code, _, err = run(capsys, "cache", "explain", first["key"], *at)
+    assert (code, "ANSWER_NOT_FOUND" in err) == (1, True)
+    assert run(capsys, "cache", "invalidate", "--yes", "--data", str(served))[0] == 0
 
 
 def test_server_run_goes_on_past_documents_that_cannot_be_sent(capsys, served, texts):

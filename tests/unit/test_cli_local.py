@@ -36,7 +36,19 @@ def test_help_names_every_command(capsys):
     """The help names all commands and says what exit codes mean."""
     code, out, _ = run(capsys, "--help")
     assert code == 0
-    for command in ("serve", "index", "ask", "retrieve", "collections", "documents", "config", "keys", "info", "demo"):
+    for command in (
+        "serve",
+        "index",
+        "ask",
+        "retrieve",
+        "collections",
+        "documents",
+        "cache",
+        "config",
+        "keys",
+        "info",
+        "demo",
+    ):
         assert command in out
     assert "Exit codes" in out
 
@@ -206,3 +218,14 @@ def test_client_variables_are_no_settings():
     )
     assert (surroundings.server, surroundings.api_key) == ("host:1", "key")
     assert Session(surroundings).load().settings.log.level == "debug"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [((), "--yes"), (("--document", "d"), "--collection"), (("-c", "docs", "--older-than", "soon"), "like 90s")],
+)
+def test_cache_invalidate_refuses_what_is_not_clear(capsys, options, said):
+    """Everything is forgotten only when that is said; a document needs its collection; an age must be one."""
+    code, _, err = run(capsys, "cache", "invalidate", *options)
+    assert code == 2
+    assert said in err

@@ -7,17 +7,21 @@ import os
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.v1 import common_pb2, index_pb2, retrieval_pb2
+from headrace.v1 import admin_pb2, common_pb2, index_pb2, retrieval_pb2
 from indexers.reports import IndexCounts, IndexReport, Problem
 from indexers.types import Epoch
 from retrieval.cli.ask import answer_parts
+from retrieval.cli.cache import seconds, stats_parts
+from retrieval.cli.exits import WrongUse
 from retrieval.cli.index_report import report_json, show_report
 from retrieval.cli.output import show
 from retrieval.cli.plain import plain
 from retrieval.cli.retrieve import hit_table
+from retrieval.cli.reuse import reuse_remarks
 from retrieval.cli.waterfall import bar, remarks, waterfall
 
 
@@ -116,7 +120,7 @@ def test_hits_show_where_they_stand(capsys):
 
 def test_answer_without_sources_shows_its_stages(capsys):
     """An answer from nothing still shows where the time went."""
-    show(*answer_parts({"citations": [], "sources": [], "ledger": plain(common_pb2.Ledger())}))
+    show(*answer_parts({"citations": [], "sources": [], "ledger": plain(common_pb2.Ledger()), "reuse": None}))
     assert "total" in capsys.readouterr().out
 
 
@@ -166,3 +170,84 @@ main.execute = execute
 main.run()
 """
     assert _printed(code) == "\\u20ac 0 DEBUG\n"
+
+
+def _reuse(**fields):
+    """The lines for a report with these fields."""
+    return reuse_remarks(plain(retrieval_pb2.AnswerReuse(**fields)))
+
+
+def test_reuse_says_what_served_and_why():
+    """A served answer shows whose question it was, where it lay, how old it is, and what each gate saw."""
+    evidence = retrieval_pb2.EvidenceCheck(cited=2, found=2, weakest_rank=3)
+    risk = retrieval_pb2.RiskCheck(error_bound=0.0075, max_error_rate=0.01, labels=431)
+    line, key = _reuse(
+        kind=retrieval_pb2.REUSE_KIND_SIMILAR, tier=common_pb2.CACHE_TIER_SHARED, age_ms=5_400_000, similarity=0.913,
+        evidence=evidence, risk=risk, key="ab", shadowed=True,
+    )  # fmt: skip
+    assert line == (
+        "answer cache: served the answer to a question in other words in the shared tier, 1.5 h old; similarity 0.913; "
+        "2 of 2 cited passages found unchanged; risk of an error 0.8% of at most 1.0%, after 431 comparisons; "
+        "a new answer is made besides, to compare"
+    )
+    assert key == "answer key: ab"
+    [line] = _reuse(kind=retrieval_pb2.REUSE_KIND_EQUAL, similarity=1.0, evidence={"trusted": True}, age_ms=800)
+    assert line == "answer cache: served the answer to the same question, 0.8 s old; evidence checked a moment ago"
+
+
+def test_reuse_says_why_nothing_served():
+    """Otherwise the reason stands there in words, and whether the new answer is kept."""
+    assert _reuse(reason="unknown", stored=True) == [
+        "answer cache: nothing served, no answer to such a question is known; the new answer is kept"
+    ]
+    [line] = _reuse(reason="evidence", similarity=1.0, evidence={"cited": 2, "found": 1, "newcomers": 1})
+    assert "1 of 2 cited passages found unchanged, 1 new passages above them" in line
+    assert _reuse(reason="number", similarity=0.9) == [
+        "answer cache: nothing served, the known question differs in: number; similarity 0.900"
+    ]
+    assert reuse_remarks(None) == []
+
+
+def test_cache_uses_say_where_the_value_was():
+    """A hit in this process is just a hit; other tiers are named."""
+    tiers = ("UNSPECIFIED", "MEMORY", "SHARED", "FLIGHT")
+    uses = [
+        common_pb2.CacheUse(cache="results", hit=number > 0, tier=common_pb2.CacheTier.Value(f"CACHE_TIER_{name}"))
+        for number, name in enumerate(tiers)
+    ]
+    assert remarks(plain(common_pb2.Ledger(caches=uses))) == [
+        "cache results: miss",
+        "cache results: hit",
+        "cache results: hit, in the shared tier",
+        "cache results: hit, made for another request meanwhile",
+    ]
+
+
+def test_cache_stats_show_every_cache_and_tier(capsys):
+    """Bytes are shown in MiB; the shared tier and what was learned appear when there is any."""
+    reply = admin_pb2.GetCacheStatsResponse(
+        caches=[admin_pb2.CacheStats(cache="answers", entries=3, used_bytes=3 << 20, capacity_bytes=64 << 20, hits=7)],
+        shared=admin_pb2.SharedTierStats(kind="redis", lookups=5, dropped_writes=2),
+        risks=[admin_pb2.RiskStats(collection="docs", labels=40, errors=1, served=9, serving=True)],
+    )
+    show(*stats_parts(plain(reply)))
+    out = " ".join(capsys.readouterr().out.split())
+    for said in ("answers 3 3.0 64.0 7 0 0", "shared tier redis: unavailable; 5 lookups", "2 dropped writes"):
+        assert said in out
+    assert "docs 9 40 1 yes" in out
+    assert len(stats_parts(plain(admin_pb2.GetCacheStatsResponse()))) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2h", 7200.0), ("1D", 86400.0)]
+)
+def test_ages_have_units(text, expected):
+    """An age is a number with a unit; without one it is in seconds."""
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "m", "-1s", "nan", "1e400", "two days", "5y"])
+def test_ages_are_checked(text):
+    """What is no age is refused, with an example of one."""
+    with pytest.raises(WrongUse, match="2h or 7d"):
+        seconds(text)
