@@ -125,12 +125,12 @@ class Pipeline:
             known = await self._look_up(task, asked, trace, deadline)
             found = known.found or await self._find_once(task, known, trace, deadline)
             with clock.stage(Stage.MATCH):
-                match = known.match or self._caches.answers.match(asked, found, known.equal)
+                match = known.match or self._caches.answers.gates.match(asked, found, known.equal)
             if match.replay is None and request.retrieve.cache_control.only_if_cached:
                 raise NotCached("answer")
             yield _retrieved(request.retrieve, found, trace)
             keeps = self._may_keep(request.retrieve, found)
-            writing = Writing(request, found, match, backend, asked, task.result_key, keeps)
+            writing = Writing(request, found, match, backend, asked, keeps)
             answer = self._replay(writing, trace) if match.replay else self._answer(writing, trace, deadline)
             async with aclosing(answer) as events:
                 async for event in events:

@@ -32,10 +32,11 @@ class Asked:
     scope: Scope
     partition: CacheKey  # gate 1: answers elsewhere do not exist for it
     key: CacheKey  # of the answer to exactly this question, after normalisation
+    result_key: CacheKey  # of the retrieval that is made for it
     control: CacheControl
 
 
-def asked_of(question: str, scope: Scope, shape: AnswerShape, control: CacheControl) -> Asked:
+def asked_of(question: str, scope: Scope, shape: AnswerShape, result_key: CacheKey, control: CacheControl) -> Asked:
     """Returns the question with its keys."""
     partition = scope.partition(shape)
-    return Asked(question, scope, partition, within(partition, normalise(question)), control)
+    return Asked(question, scope, partition, within(partition, normalise(question)), result_key, control)

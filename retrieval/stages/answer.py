@@ -13,7 +13,8 @@ from hashlib import blake2b
 import structlog
 
 from retrieval.answers.asking import Asked
-from retrieval.answers.cache import AnswerCache, Made, Match
+from retrieval.answers.cache import AnswerCache, Made
+from retrieval.answers.gates import Match
 from retrieval.answers.shadow import Shadow
 from retrieval.caching.chain import Bounds
 from retrieval.caching.keys import CacheKey
@@ -39,7 +40,6 @@ class Writing:
     match: Match
     backend: Backend
     asked: Asked | None  # None when it is for this request alone
-    result_key: CacheKey | None = None  # of `found`
     keeps: bool = False  # whether a new answer may be kept
 
 
@@ -77,7 +77,7 @@ class Writer:
         made = Made(ended.verified, ended.end, writing.backend.name)
         if match.pending is not None and made.whole:
             self._cache.learn(asked, match.pending, ended.verified.text)
-        if not (writing.keeps and self._cache.keep(asked, writing.found, made, writing.result_key)):
+        if not (writing.keeps and self._cache.keep(asked, writing.found, made)):
             return match.report
         return replace(match.report, stored=True, key=asked.key.hex)
 

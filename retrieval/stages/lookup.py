@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retrieval.answers.asking import Asked
-from retrieval.answers.cache import Match
+from retrieval.answers.gates import Match
 from retrieval.answers.store import Kept
 from retrieval.caching.caches import Caches
 from retrieval.caching.keys import CacheKey
@@ -100,9 +100,9 @@ class _Looking:
         """Returns all that was found."""
         query, asked, kept = self._query, self._wanted.asked, self._equal
         dense = None if query is None else DenseQuery(query.encoded, query.token_count, truncated=False)
-        if asked is not None and kept is not None and kept.result_key and self._caches.answers.trusted(kept):
+        if asked is not None and kept is not None and kept.result_key and self._caches.answers.gates.trusted(kept):
             found = self._caches.results.get(kept.result_key)
-            match = None if found is None else self._caches.answers.trust(kept, found)
+            match = None if found is None else self._caches.answers.gates.trust(kept, found)
             if match is not None:
                 return Known(found, dense, kept, match)
         return Known(self._found, dense, kept)

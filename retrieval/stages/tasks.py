@@ -58,7 +58,7 @@ def answer_of(request: GenerateRequest, task: Task, backend: Backend, instructio
         temperature=request.temperature,
         max_output_tokens=request.max_output_tokens,
     )
-    return asked_of(retrieve.query, task.target.scope, shape, retrieve.cache_control)
+    return asked_of(retrieve.query, task.target.scope, shape, task.result_key, retrieve.cache_control)
 
 
 def context_budget(request: GenerateRequest, backend: Backend, instructions: str) -> int:
