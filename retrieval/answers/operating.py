@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,6 +84,11 @@ class AnswerOperations:
         self._now_s = now_s
         self._serves: OrderedDict[tuple[str, str], Served] = OrderedDict()  # by tenant and request id
         self._bad: OrderedDict[CacheKey, float] = OrderedDict()  # when each was reported, in seconds since the epoch
+
+    @property
+    def comparisons(self) -> Mapping[tuple[bool, bool], int]:
+        """How many comparisons there were, by whether the kept answer had served and whether the new one agreed."""
+        return self._risks.comparisons
 
     def learned(self, tenant: str) -> Iterator[tuple[str, Learned]]:
         """Yields the tenant's collections, by name, with what was learned of them."""

@@ -42,6 +42,7 @@ from retrieval.server.services.encoding import Counters, EncodingService
 from retrieval.server.services.index import IndexService
 from retrieval.server.services.retrieval import RetrievalService
 from retrieval.settings import Settings
+from retrieval.telemetry.caches import CacheCollector
 from retrieval.telemetry.metrics import Metrics
 from retrieval.token_counters import BUNDLED, BUNDLED_MODEL, open_counter
 
@@ -129,6 +130,7 @@ def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
     pipeline = Pipeline(engines, _admission(live), live)
     indexers = indexer_of(settings.chunking, opened.encoder, opened.scheduler, opened.sparse)
     metrics, drain, models = Metrics(), Drain(), _models(opened)
+    metrics.registry.register(CacheCollector(engines.caches))
     counters = Counters(opened.encoder.tokenization, engines.counter)
     return App(
         pipeline=pipeline,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from retrieval.clock import Ledger, StageClock
 from retrieval.deadline import Deadline
 from retrieval.scope import Identity
+from retrieval.types import ReuseReport
 
 REQUEST_ID = "x-request-id"
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -21,7 +22,7 @@ _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 @dataclass(slots=True)
 class Call:
-    """One call while it runs; `ledger` and `sizes` are what the servicer notes for the log line and the metrics."""
+    """One call while it runs; the last three are what the servicer notes for the log line and the metrics."""
 
     method: str
     request_id: str
@@ -30,6 +31,7 @@ class Call:
     identity: Identity
     ledger: Ledger | None = None
     sizes: dict[str, int] = field(default_factory=dict)
+    reuse: ReuseReport | None = None  # of a whole answer
 
 
 _current: ContextVar[Call] = ContextVar("headrace_call")

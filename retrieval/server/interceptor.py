@@ -144,6 +144,8 @@ class Guard(grpc.aio.ServerInterceptor):
         self._metrics.request(call.method, code.name, duration_ns / 1e9)
         if call.ledger is not None:
             self._metrics.ledger(call.ledger)
+        if call.reuse is not None:
+            self._metrics.answer(call.reuse)
         if not is_public(method) or error is not None:
             log_request(
                 Ended(
@@ -155,6 +157,7 @@ class Guard(grpc.aio.ServerInterceptor):
                     call.sizes,
                     call.ledger,
                     error,
+                    call.reuse,
                 )
             )
 

@@ -13,8 +13,15 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from retrieval.clock import Ledger, RerankReport, Stage
+from retrieval.types import ReuseReport
 
 _STEP = re.compile(r"[a-z_]{1,40}")
+# Why no answer served again: the gates' own reasons, and what the guard finds two questions to differ in.
+_REASONS = frozenset((
+    "off", "no_cache", "truncated", "degraded", "unknown", "evidence", "age", "risk",
+    "negation", "number", "unit", "date", "version", "identifier", "direction", "name", "symbol", "question_kind",
+    "arguments", "substitution",
+))  # fmt: skip
 _STAGE_BUCKETS_S = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
 )  # fmt: skip
@@ -46,7 +53,16 @@ class Metrics:
         self._stage_series: dict[tuple[Stage, str], Histogram] = {}
         self._in_flight = Gauge("headrace_in_flight", "Requests that run.", ("method",), registry=self.registry)
         self._caches = Counter(
-            "headrace_cache_lookups", "Lookups in caches.", ("cache", "result"), registry=self.registry
+            "headrace_cache_lookups",
+            "Lookups in caches, by where the value was.",
+            ("cache", "result", "tier"),
+            registry=self.registry,
+        )
+        self._answers = Counter(
+            "headrace_answers",
+            "Answers that ended, by what served again and why nothing did.",
+            ("reuse", "reason"),
+            registry=self.registry,
         )
         self._degraded = Counter("headrace_degraded", "Steps down that were taken.", ("step",), registry=self.registry)
         self._reranks = Counter(
@@ -89,11 +105,16 @@ class Metrics:
             if cost.compute_ns:
                 self._stage(cost.stage, "compute").observe(cost.compute_ns / 1e9)
         for use in ledger.caches:
-            self._caches.labels(use.cache, "hit" if use.hit else "miss").inc()
+            self._caches.labels(use.cache, "hit" if use.hit else "miss", use.tier or "none").inc()
         for step in ledger.degraded:
             self._degraded.labels(step if _STEP.fullmatch(step) else "other").inc()
         if ledger.rerank is not None:
             self._rerank(ledger.rerank)
+
+    def answer(self, reuse: ReuseReport) -> None:
+        """Counts an answer that ended, by what the answer cache did."""
+        reason = reuse.reason or "none"
+        self._answers.labels(reuse.reuse.value, reason if reason in _REASONS | {"none"} else "other").inc()
 
     def _rerank(self, report: RerankReport) -> None:
         self._reranks.labels(report.stop or "skipped").inc()

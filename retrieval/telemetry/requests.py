@@ -9,6 +9,7 @@ import structlog
 
 from retrieval.clock import Ledger, RerankReport
 from retrieval.scope import Identity
+from retrieval.types import ReuseReport
 
 _log = structlog.get_logger("headrace")
 
@@ -25,6 +26,7 @@ class Ended:
     sizes: Mapping[str, int]
     ledger: Ledger | None
     error: BaseException | None
+    reuse: ReuseReport | None = None  # of a whole answer
 
 
 def log_request(ended: Ended) -> None:
@@ -40,6 +42,8 @@ def log_request(ended: Ended) -> None:
     }
     if ended.ledger is not None:
         fields |= _ledger_fields(ended.ledger)
+    if ended.reuse is not None:
+        fields |= _reuse_fields(ended.reuse)
     if ended.error is None:
         _log.info("request", **fields)
     else:
@@ -51,11 +55,21 @@ def _ledger_fields(ledger: Ledger) -> dict[str, object]:
         "stages_ms": {cost.stage.value: _ms(cost.wall_ns) for cost in ledger.stages},
         "queue_ms": {cost.stage.value: _ms(cost.queue_ns) for cost in ledger.stages if cost.queue_ns},
         "compute_ms": {cost.stage.value: _ms(cost.compute_ns) for cost in ledger.stages if cost.compute_ns},
-        "caches": {use.cache: "hit" if use.hit else "miss" for use in ledger.caches},
+        "caches": {use.cache: use.tier or "miss" for use in ledger.caches},
         "degraded": list(ledger.degraded),
         "candidates": ledger.candidates,
         "query_tokens": ledger.query_tokens,
         "rerank": None if ledger.rerank is None else _rerank_fields(ledger.rerank),
+    }
+
+
+def _reuse_fields(reuse: ReuseReport) -> dict[str, object]:
+    return {
+        "reuse": reuse.reuse.value,
+        "reuse_reason": reuse.reason,
+        "answer_key": reuse.key,
+        "answer_stored": reuse.stored,
+        "answer_shadowed": reuse.shadowed,
     }
 
 

@@ -10,6 +10,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from retrieval.answers.facts.types import Kind
 from retrieval.clock import CacheUse, LateReport, Ledger, RerankReport, Stage, StageCost
 from retrieval.errors import ConfigError
 from retrieval.scope import Identity
@@ -17,12 +18,13 @@ from retrieval.telemetry.endpoint import metrics_endpoint
 from retrieval.telemetry.log import configure_log
 from retrieval.telemetry.metrics import Metrics
 from retrieval.telemetry.requests import Ended, log_request
+from retrieval.types import Reuse, ReuseReport
 
 LEDGER = Ledger(
     stages=(StageCost(Stage.EMBED, 3_000_000, 500_000, 2_000_000), StageCost(Stage.OTHER, 1_000, 0, 0)),
     total_ns=3_001_000,
     degraded=("query_truncated", "rerank_" + "any words " * 20),
-    caches=(CacheUse("query_embeddings", True),),
+    caches=(CacheUse("query_embeddings", True, "memory"), CacheUse("results", False)),
     rerank=RerankReport("m", 12, 1500, "settled", cached_pairs=3, late=LateReport("d", 50, 2)),
 )
 
@@ -37,10 +39,9 @@ def restored_log() -> Iterator[None]:
     root.handlers[:], root.level = handlers, level
 
 
-def _ended(error: BaseException | None = None) -> Ended:
-    return Ended(
-        "r", "RetrievalService/Retrieve", Identity("a", frozenset(), "k"), "OK", 5_000_000, {"hits": 2}, LEDGER, error
-    )
+def _ended(error: BaseException | None = None, reuse: ReuseReport | None = None) -> Ended:
+    caller = Identity("a", frozenset(), "k")
+    return Ended("r", "RetrievalService/Retrieve", caller, "OK", 5_000_000, {"hits": 2}, LEDGER, error, reuse)
 
 
 def test_request_line_says_where_the_time_went() -> None:
@@ -51,10 +52,20 @@ def test_request_line_says_where_the_time_went() -> None:
     assert (line["log_level"], line["request_id"], line["tenant"], line["key"]) == ("info", "r", "a", "k")
     assert (line["duration_ms"], line["hits"], line["stages_ms"]["embed"]) == (5.0, 2, 3.0)
     assert (line["queue_ms"], line["compute_ms"]) == ({"embed": 0.5}, {"embed": 2.0})
-    assert line["caches"] == {"query_embeddings": "hit"}
+    assert line["caches"] == {"query_embeddings": "memory", "results": "miss"}
+    assert "reuse" not in line
     assert line["rerank"] == {
         "stop": "settled", "pairs": 12, "cached_pairs": 3, "tokens": 1500, "late_passages": 50, "late_computed": 2,
     }  # fmt: skip
+
+
+def test_request_line_of_an_answer_says_what_was_used_again() -> None:
+    """Of an answer the line holds which gate decided and the answer's key, and never a question or an answer."""
+    with capture_logs() as lines:
+        log_request(_ended(reuse=ReuseReport(reason="evidence", key="ab", similarity=1.0, stored=True)))
+    [line] = lines
+    assert (line["reuse"], line["reuse_reason"], line["answer_key"]) == ("none", "evidence", "ab")
+    assert (line["answer_stored"], line["answer_shadowed"]) == (True, False)
 
 
 def test_request_line_of_an_unexpected_error_is_an_error() -> None:
@@ -90,7 +101,9 @@ def test_metrics_add_up_the_ledger() -> None:
     for part, seconds in (("wall", 0.003), ("queue", 0.0005), ("compute", 0.002)):
         assert value("headrace_stage_seconds_sum", {"stage": "embed", "part": part}) == pytest.approx(seconds)
     assert value("headrace_requests_total", {"method": "m", "code": "OK"}) == 1
-    assert value("headrace_cache_lookups_total", {"cache": "query_embeddings", "result": "hit"}) == 1
+    hit = {"cache": "query_embeddings", "result": "hit", "tier": "memory"}
+    assert value("headrace_cache_lookups_total", hit) == 1
+    assert value("headrace_cache_lookups_total", {"cache": "results", "result": "miss", "tier": "none"}) == 1
     assert value("headrace_degraded_total", {"step": "query_truncated"}) == 1
     assert value("headrace_degraded_total", {"step": "other"}) == 1
     assert value("headrace_reranks_total", {"stop": "settled"}) == 1
@@ -99,6 +112,26 @@ def test_metrics_add_up_the_ledger() -> None:
     assert value("headrace_rerank_tokens_total") == 1500
     assert value("headrace_late_passages_total", {"source": "stored"}) == 48
     assert value("headrace_late_passages_total", {"source": "computed"}) == 2
+
+
+def test_metrics_count_answers_by_what_served() -> None:
+    """Answers are counted by kind and reason; a reason that is not one of ours is called other."""
+    metrics = Metrics()
+    for report in (ReuseReport(Reuse.EQUAL), ReuseReport(reason="risk"), ReuseReport(reason="a question's words")):
+        metrics.answer(report)
+    value = metrics.registry.get_sample_value
+    assert value("headrace_answers_total", {"reuse": "equal", "reason": "none"}) == 1
+    assert value("headrace_answers_total", {"reuse": "none", "reason": "risk"}) == 1
+    assert value("headrace_answers_total", {"reuse": "none", "reason": "other"}) == 1
+
+
+def test_metrics_know_every_reason_of_the_guard() -> None:
+    """Whatever two questions may differ in has a label of its own."""
+    kinds = {kind.value for kind in Kind} - {"stop", "comma"}
+    metrics = Metrics()
+    for reason in kinds:
+        metrics.answer(ReuseReport(reason=reason))
+    assert metrics.registry.get_sample_value("headrace_answers_total", {"reuse": "none", "reason": "other"}) is None
 
 
 def test_metrics_count_what_runs() -> None:

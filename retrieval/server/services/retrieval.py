@@ -86,5 +86,5 @@ def _note(call: Call, event: GenerateEvent) -> None:
         call.ledger = event.ledger
         call.sizes |= {"hits": len(event.hits), "context_tokens": event.context.token_count}
     elif isinstance(event, Completed):
-        call.ledger = event.ledger
+        call.ledger, call.reuse = event.ledger, event.reuse
         call.sizes |= {"prompt_tokens": event.usage.prompt_tokens, "output_tokens": event.usage.output_tokens}
