@@ -72,4 +72,4 @@ def _keeps_case(word: str, text: str, start: int) -> bool:
         return not (word == "I" or (word == "A" and start == 0))
     if word[1:] != word[1:].lower():
         return True
-    return len(word) <= _LONGEST_UNIT and start > 0 and text[:start].rstrip(" ")[-1:].isdigit()
+    return len(word) <= _LONGEST_UNIT and start > 0 and text[max(0, start - 2) : start].rstrip(" ")[-1:].isdigit()

@@ -37,6 +37,7 @@ def refusal(asked: Facts, stored: Facts, difference: Difference) -> str:
         _of_negation(asked, stored, difference)
         or _of_anchors(asked, stored, difference, is_reworded=is_reworded)
         or _of_kind(asked, stored, is_reworded=is_reworded)
+        or _of_persons(asked, stored)
         or _of_direction(asked, stored, is_reworded=is_reworded)
         or _of_arguments(asked, stored)
         or _of_wording(asked, stored, worded, difference)
@@ -89,9 +90,15 @@ def _without_mild(words: list[Word]) -> list[Word]:
 def _of_kind(asked: Facts, stored: Facts, *, is_reworded: bool) -> str:
     if asked.kinds != stored.kinds:
         return "question_kind"
-    if asked.persons and stored.persons and asked.persons != stored.persons and not asked.kinds[0].startswith("how"):
-        return "name"
     return "" if is_reworded or _manner(asked) == _manner(stored) else "question_kind"
+
+
+def _of_persons(asked: Facts, stored: Facts) -> str:
+    """Whoever asks how something is done asks the same of "me", of "you" and of nobody."""
+    if set(asked.persons) == set(stored.persons):
+        return "" if asked.persons == stored.persons else "arguments"
+    is_named = asked.persons and stored.persons and not asked.kinds[0].startswith("how")
+    return "name" if is_named else ""
 
 
 def _manner(facts: Facts) -> tuple[str, ...]:

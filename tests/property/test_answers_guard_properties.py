@@ -11,9 +11,10 @@ from retrieval.answers.question import normalise
 
 LONGEST = 32 * 1024
 WORDS = """
-what is the port of redis Redis WHO who not n't without 7 17 five kg lb 2023 March may , ? ! . 's and or from to in by A a
-getName --force v2.1.0 1,000 50% $5 `x y` before after enable disable please tell me how do I first last every twenty five
-million \u2167 \u00e9 \u6f22\u5b57 /etc/hosts x-ray read-only C++ isn't \u0130 \u00df
+what is the port of redis Redis WHO who not n't without 7 17 five kg lb 2023 March may , ? ! . 's and or from
+to in by A a getName --force v2.1.0 1,000 50% $5 `x y` before after enable disable please tell me how do I
+first last every twenty five million \u2167 \u00e9 \u6f22\u5b57 /etc/hosts x-ray read-only C++ isn't \u0130
+\u00df
 """
 QUESTIONS = st.lists(st.sampled_from(WORDS.split()), max_size=14).map(" ".join)
 TEXTS = st.one_of(QUESTIONS, st.text(max_size=80))

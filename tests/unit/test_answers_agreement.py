@@ -44,14 +44,14 @@ DISAGREEING = [
 
 @pytest.mark.parametrize(("fresh", "cached"), AGREEING)
 def test_answers_that_say_the_same_agree(fresh: str, cached: str) -> None:
-    """Citations, case, contractions, spellings of quantities and moved phrases make no difference, either way round."""
+    """Citations, case, contractions, spellings of quantities and moved phrases make no difference, both ways."""
     assert answers_agree(fresh, cached)
     assert answers_agree(cached, fresh)
 
 
 @pytest.mark.parametrize(("fresh", "cached"), DISAGREEING)
 def test_answers_that_differ_in_a_fact_disagree(fresh: str, cached: str) -> None:
-    """A figure, unit, date, name, identifier, negation or direction that differs is a disagreement, either way round."""
+    """A figure, unit, date, name, identifier, negation or direction that differs makes a disagreement, both ways."""
     assert not answers_agree(fresh, cached)
     assert not answers_agree(cached, fresh)
 

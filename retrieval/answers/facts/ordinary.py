@@ -11,19 +11,19 @@ from retrieval.answers.facts.common import EVERYDAY
 from retrieval.answers.facts.stems import word_key
 
 _SYNONYMS = """
+get obtain acquire
 fix repair
 method approach technique
 error fault
 show display
 picture image photo
 job occupation
-salary pay wage
+salary wage
 company firm
 use utilize utilise employ
 help assist
 need require
 make create build produce
-obtain acquire
 kind type sort
 reason cause
 purpose aim goal
@@ -62,8 +62,8 @@ feel feeling
 """
 # Words whose presence or absence changes nothing.
 _FREE = """
-known particular certain specific thing stuff something exist exists other mean people guys various typically usually
-generally normally commonly often mainly sort kind type value
+known particular certain specific stuff something exist exists people guys typically usually generally normally
+commonly mainly
 """
 _ORDINARY = """
 ability accomplish accord achieve act action activity actual additional adequate advise affect aim allow alternative

@@ -11,7 +11,7 @@ from retrieval.answers.facts.frames import without_frames
 from retrieval.answers.facts.ordinary import CANONICAL, ORDINARY
 from retrieval.answers.facts.quantities import level_quantities
 from retrieval.answers.facts.sentences import Sentences
-from retrieval.answers.facts.stems import word_key
+from retrieval.answers.facts.stems import GERUND, word_key
 from retrieval.answers.facts.tokens import POSSESSIVE, is_lower_camel, tokenise
 from retrieval.answers.facts.turns import turn_key
 from retrieval.answers.facts.types import Facts, Kind, Token, Word
@@ -61,7 +61,7 @@ def _is_english(tokens: list[Token]) -> bool:
 
 def _unread(tokens: list[Token]) -> Facts:
     words = tuple(Word(token.text, Kind.NAME, "", 0, ordinary=False) for token in tokens if token.kind is not Kind.STOP)
-    return Facts(("what",), (), (), words, (), frozenset(), passive=False, keys=frozenset(word.key for word in words))
+    return Facts(("what",), (), (), words, (), (), passive=False, keys=frozenset(word.key for word in words))
 
 
 def _read(tokens: list[Token]) -> Facts:
@@ -100,7 +100,8 @@ def _grammar(sentences: Sentences, token: Token, before: str, after: str) -> boo
         sentences.auxiliary(text, after)
     elif text in known.PERSONS:
         sentences.person(known.PERSONS[text], is_article=text in known.ARTICLES)
-    elif text == "different" and after in known.SORTS:
+    elif (text == "different" and after in known.SORTS) or (text == "mean" and sentences.has_do):
+        # "What does it mean" asks what it is.
         sentences.pause()
     else:
         return _joint(sentences, text)
@@ -131,10 +132,10 @@ def _word(token: Token, *, is_first: bool) -> Word:
         return Word(f"~{unit}", Kind.UNIT, "", 0, ordinary=False)
     if token.text in known.ACRONYMS:
         return Word(token.raw, Kind.NAME, "", 0, ordinary=False)
-    stem = word_key(token.text)
-    key = CANONICAL.get(stem, stem)
+    stem, ending, _ = word_key(token.text).partition(f"+{GERUND}")
+    base = CANONICAL.get(stem, stem)
     is_name = token.kind is Kind.NAME or (token.raw[0].isupper() and not is_first)
-    return Word(key, Kind.NAME if is_name else Kind.WORD, "", 0, key in ORDINARY and not is_name)
+    return Word(base + ending, Kind.NAME if is_name else Kind.WORD, "", 0, base in ORDINARY and not is_name)
 
 
 def _exact(token: Token) -> Word:

@@ -8,7 +8,6 @@ from retrieval.answers.facts.types import ANYTHING, Facts, Word
 
 _ADVERB_ROLE = "adverb"
 _NO_OBJECT = "end"
-_ENDS = frozenset({"", "?", ".", "!", ";"})
 
 
 class Sentences:
@@ -22,11 +21,12 @@ class Sentences:
         self._waiting: list[str] = []  # negations whose word is still to come
         self._strict: list[str] = []
         self._modals: set[str] = set()
-        self._persons: set[str] = set()
+        self._persons: list[str] = []
         self._tense = ""
         self._kind = ""  # of this sentence
         self._open_preposition = ""  # one that has no object yet
-        self._has_be = self._is_passive = self._has_content = False
+        self.has_do = False  # in this sentence
+        self._has_auxiliary = self._has_be = self._is_passive = self._has_subject = self._has_content = False
 
     def close(self) -> Facts:
         """Ends the question and puts together what was found."""
@@ -38,7 +38,7 @@ class Sentences:
             strict=tuple(sorted(self._strict)),
             words=words,
             manner=(*sorted(self._modals), self._tense),
-            persons=frozenset(self._persons),
+            persons=tuple(dict.fromkeys(self._persons)),
             passive=self._is_passive,
             keys=frozenset(word.key for word in words),
         )
@@ -51,7 +51,7 @@ class Sentences:
         if self._kind:
             self._kinds.append(self._kind)
         self._kind, self.place = "", -1
-        self._has_be = self._has_content = False
+        self.has_do = self._has_auxiliary = self._has_be = self._has_subject = self._has_content = False
 
     def pause(self) -> None:
         """Ends the phrase."""
@@ -77,11 +77,18 @@ class Sentences:
     def auxiliary(self, text: str, after: str) -> None:
         """Takes `is`, `did`, `can` ...; in the first place it makes a question to be answered by yes or no."""
         self.pause()
-        if text == "do" and self._has_content and after in _ENDS:
-            self._strict.append("does")  # "What does it do" is another question than "What is it"
+        if self._has_auxiliary and self._has_subject and text in known.VERBS_TOO and after != "to":
+            # "What does it do", "What does it have" are other questions than "What is it".
+            self._strict.append(f"main {text}")
         if not self._kind and self.place == 0:
             self._kind = "polar"
-        if text in known.MODALS:
+        if self._kind == "polar" and text in known.BE and not self._has_auxiliary:
+            self._modals.add("be")
+        self._has_auxiliary = True
+        self.has_do = self.has_do or text in known.DO
+        if text in known.HAVE and after == "to":
+            self._modals.add("must")
+        elif text in known.MODALS:
             self._modals.add(known.MODALS[text])
         self._has_be = self._has_be or text in known.BE
         if text in known.FUTURE:
@@ -91,7 +98,8 @@ class Sentences:
 
     def person(self, name: str, *, is_article: bool) -> None:
         """Takes `I`, `your` ..."""
-        self._persons.add(name)
+        self._persons.append(name)
+        self._has_subject = True
         if is_article:
             self._phrases.article()
         else:
@@ -122,7 +130,7 @@ class Sentences:
         """Takes a word that carries content, as it is written in small letters, and the text before it."""
         self._negations.extend(f"{negation}:{word.key}" for negation in self._waiting)
         self._waiting.clear()
-        self._has_content = True
+        self._has_content = self._has_subject = True
         self._open_preposition = ""
         self._is_passive = self._is_passive or (self._has_be and before not in known.ARTICLES and _is_participle(text))
         if _floats(text):

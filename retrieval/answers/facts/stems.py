@@ -21,6 +21,7 @@ _IRREGULAR = {
     "indices": "index", "indexes": "index", "matrices": "matrix", "vertices": "vertex", "criteria": "criterion",
     "analyses": "analysis", "axes": "axis", "lives": "life", "knives": "knife", "wives": "wife", "leaves": "leaf",
 }  # fmt: skip
+GERUND = "ing"  # `accounting` is not `account`
 _LONGEST_WORD = 40
 
 
@@ -33,6 +34,8 @@ def word_key(word: str) -> str:
     stem: str = _STEMMER.stem_word(levelled)
     ending = _ENDINGS.search(_without_inflection(levelled))
     taken = ending.group() if ending and not stem.endswith(ending.group()) else ""
+    if levelled.endswith(GERUND) and not stem.endswith(GERUND):
+        taken = GERUND
     return f"{stem}+{taken}" if taken and taken not in ("e", "y", "ate", "ize", "ure") else stem
 
 

@@ -5,7 +5,7 @@ Words of one group mean the same here. Exchanging one for a word of another grou
 
 from __future__ import annotations
 
-from retrieval.answers.facts.stems import word_key
+from retrieval.answers.facts.stems import GERUND, word_key
 from retrieval.answers.facts.vocabulary import word_map, word_set
 
 _MARK = "!"  # sets these keys apart from those of other words
@@ -94,7 +94,7 @@ _KEYS = _keys()
 
 def turn_key(word: str) -> str | None:
     """Returns the key of a small-letter word that turns the meaning, or None when it is not one."""
-    return _KEYS.get(word) or _KEYS.get(word_key(word))
+    return _KEYS.get(word) or _KEYS.get(word_key(word).removesuffix(f"+{GERUND}"))
 
 
 def plain_turn(key: str) -> str:

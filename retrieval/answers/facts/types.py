@@ -52,6 +52,6 @@ class Facts:
     strict: tuple[str, ...]  # sorted: quantifiers, superlatives, directions: words that turn the meaning
     words: tuple[Word, ...]  # in order, with `X of Y` read as `Y X`
     manner: tuple[str, ...]  # sorted: modality, tense
-    persons: frozenset[str]  # whose matter it is: "i", "you", "he", "she", "they"
+    persons: tuple[str, ...]  # whose matter it is, each once, in order: "i", "you", "he", "she", "they"
     passive: bool
     keys: frozenset[str]  # of `words`

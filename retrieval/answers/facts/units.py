@@ -70,6 +70,8 @@ bar: bar bars
 psi: psi
 n: newton newtons
 rpm: rpm
+am: am
+pm: pm
 celsius: c celsius centigrade
 fahrenheit: f fahrenheit
 kelvin: k kelvin

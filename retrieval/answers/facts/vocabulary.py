@@ -34,6 +34,7 @@ DO = word_set("did do does")
 BE = word_set("am are be been being is was were")
 HAVE = word_set("had has have having")
 AUXILIARIES = DO | BE | HAVE
+VERBS_TOO = word_set("do have")  # after a subject and another auxiliary
 PAST = word_set("did had was were")
 FUTURE = word_set("shall will")
 MODALS = word_map(
@@ -45,10 +46,9 @@ MODALS = word_map(
 # Words that say nothing by themselves.
 DROPPED = word_set(
     """
-    & a actually also an and any as basically currently do done else etc ever exactly get gets getting going got
-    have here it its just kindly let lets nowadays one one's or own please possibly precisely quite really right
-    simply so some specifically such that the then there these thing things this those to us versus very vs way
-    ways
+    & a actually also an and any as basically currently do else etc ever exactly going have here it its just
+    kindly let lets nowadays one one's or own please possibly precisely quite really right simply so some
+    specifically such that the then there these thing things this those to us versus very vs way ways
     """
 )
 # Before these a noun phrase begins.
