@@ -33,7 +33,7 @@ class CachedQuestions:
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """Reads a file of tab-separated columns `text_a` (stored), `text_b` (asked), `label`; leaves equal questions out."""
+    """Reads tab-separated columns `text_a` (stored), `text_b` (asked) and `label`; leaves equal questions out."""
     with path.open(encoding="utf-8", newline="") as lines:
         rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
         pairs = [Pair(row["text_b"], row["text_a"], row["label"] == "1") for row in rows]

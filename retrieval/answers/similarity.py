@@ -9,38 +9,19 @@ lies as much as between 0.5 and 0.75.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from encoders.types import EncodedQuery
+from retrieval.answers.guard import Comparison
 
 FEATURES = (
     *("cosine", "asked_in_stored", "stored_in_asked"),
     *("worst_asked", "worst_stored", "unlike_asked", "unlike_stored"),
-    *("overlap", "asked_only", "stored_only"),
+    *("jaccard", "asked_unmatched", "stored_unmatched", "order", "refused"),
 )
 _SOFTENING = 0.02  # a distance that is hardly told from none
-
-
-class Overlap(Protocol):
-    """What two questions have in common, word by word."""
-
-    @property
-    def shared(self) -> int:
-        """Content words that both have."""
-        ...
-
-    @property
-    def asked_only(self) -> int:
-        """Content words that only the asked question has."""
-        ...
-
-    @property
-    def stored_only(self) -> int:
-        """Content words that only the stored question has."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +33,19 @@ class _Direction:
     unlike: float  # the share of the weights whose best cosine is below a half
 
 
-def features_of(asked: EncodedQuery, stored: EncodedQuery, overlap: Overlap) -> NDArray[np.float64]:
+def features_of(asked: EncodedQuery, stored: EncodedQuery, comparison: Comparison) -> NDArray[np.float64]:
     """Returns float64 [len(FEATURES)], finite; a model without token vectors gets the cosine for late interaction."""
     cosine = float(asked.vector @ stored.vector)
     there, back = _directions(asked.tokens, stored.tokens, cosine)
-    words = max(1, overlap.shared + overlap.asked_only + overlap.stored_only)
     return np.array(
         [
             *_closeness(cosine, there.mean, back.mean),
             *_closeness(1.0 - there.worst, 1.0 - back.worst),
             *(there.unlike, back.unlike),
-            overlap.shared / words,
-            *(np.log1p(overlap.asked_only), np.log1p(overlap.stored_only)),
+            comparison.jaccard,
+            *(np.log1p(comparison.asked_unmatched), np.log1p(comparison.stored_unmatched)),
+            comparison.order_agreement,
+            float(bool(comparison.refused)),
         ]
     )
 

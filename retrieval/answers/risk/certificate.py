@@ -1,10 +1,10 @@
 """What the evidence certifies: from which score on the error rate stays within a bound, with confidence.
 
 The hypotheses "the answers that score at least t err more often than allowed" are tested from the top down, and t goes
-no further than the tests hold (fixed-sequence testing of Learn-then-Test, Angelopoulos et al., 2021): so many tests
-cost no more confidence than one. Levels with too few labels to hold even without an error are passed over, which looks
-at no label. As a single wrong label among the first would end it all, the sequence may start anew after a failure, a
-few times, each start paid for with its part of the confidence.
+no further than the tests hold (fixed-sequence testing of Learn-then-Test, Angelopoulos et al., arXiv 2110.01052): so
+many tests cost no more confidence than one. Levels with too few labels to hold even without an error are passed over,
+which looks at no label. A single wrong label among the first would end it all, so after a failure the sequence starts
+anew where there are a few times as many labels; each start is paid for with its part of the confidence.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from retrieval.answers.risk.evidence import Ranked
 
 CONFIDENCE = 0.9
 _STARTS = 2
+_JUMP = 2.5  # from a failure's labels to the next start's
+SCORES = 2  # by which answers are ranked, each with a certificate of its own
 _GROWTH = 1.12  # from one level's labels to the next's
 _FIRST_LEVEL = 8
 
@@ -28,6 +30,7 @@ class Certificate:
     """Upper confidence bounds of the error rate at and above each of some scores."""
 
     scores: NDArray[np.float64]  # [levels], falling
+    mass: NDArray[np.float64]  # [levels], weights, rising
     trials: NDArray[np.float64]  # [levels], effective numbers, rising by and large
     bounds: NDArray[np.float64]  # [levels]
 
@@ -42,21 +45,24 @@ class Certificate:
         trials = np.divide(mass**2, squares, out=np.zeros(len(last)), where=squares > 0.0)
         rates = np.divide(wrong, mass, out=np.ones(len(last)), where=mass > 0.0)
         bounds = upper_bounds(np.minimum(rates, 1.0) * trials, trials, _each_confidence())
-        return cls(ranked.scores[last], trials, bounds)
+        return cls(ranked.scores[last], mass, trials, bounds)
 
-    def threshold(self, max_error_rate: float) -> float:
-        """Returns the lowest score that is certified; infinity when none is."""
+    def threshold(self, max_error_rate: float) -> tuple[float, float]:
+        """Returns the lowest score that is certified and the mass that reaches it; infinity and 0 when none is."""
         if max_error_rate <= 0.0:
-            return np.inf
-        enough = self.trials >= least_trials(max_error_rate, _each_confidence())
-        found, failures = np.inf, 0
-        for place in np.flatnonzero(enough):
+            return np.inf, 0.0
+        found, failures = (np.inf, 0.0), 0
+        needed = least_trials(max_error_rate, _each_confidence())
+        for place in range(len(self.scores)):
+            if self.trials[place] < needed:
+                continue
             if self.bounds[place] <= max_error_rate:
-                found = float(self.scores[place])
-            else:
-                failures += 1
-                if failures == _STARTS:
-                    break
+                found = float(self.scores[place]), float(self.mass[place])
+                continue
+            failures += 1
+            if failures == _STARTS:
+                break
+            needed = _JUMP * self.trials[place]
         return found
 
     def bound(self, score: float) -> tuple[float, int]:
@@ -69,7 +75,7 @@ class Certificate:
 
 
 def _each_confidence() -> float:
-    return 1.0 - (1.0 - CONFIDENCE) / _STARTS
+    return 1.0 - (1.0 - CONFIDENCE) / (_STARTS * SCORES)
 
 
 def _levels(scores: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -18,14 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.answers.risk.certificate import Certificate
-from retrieval.answers.risk.entries import EntryOffsets
-from retrieval.answers.risk.evidence import EvidenceWindow, Judged
-from retrieval.answers.risk.model import PooledModels, Prior, fold_of
+from retrieval.answers.risk.entries import PRIOR_VARIANCES, EntryOffsets
+from retrieval.answers.risk.evidence import STRATA, EvidenceWindow, Judged, columns
+from retrieval.answers.risk.model import FOLDS, PooledModels, Prior, fold_of
 from retrieval.answers.risk.prior import PRIOR
+from retrieval.answers.risk.stored import pack_names, read_arrays, unpack_names, write_arrays
 from retrieval.answers.risk.watch import Watch
 
 _ENTRIES = 20_000
-_RENEW_SHARE = 64  # a certificate is renewed when the labels have grown by one part in so many
+_RULES = 64  # bounds that are in use at a time
+_RENEW_LEAST, _RENEW_SHARE = 8, 32  # certificates are renewed after so many labels, or one part in so many of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,12 @@ class RiskFigures:
     alarms: int  # times that the bound was seen broken, and the evidence dropped
 
 
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    ranking: int
+    threshold: float
+
+
 class RiskControl:
     """Judges and learns."""
 
@@ -62,14 +70,16 @@ class RiskControl:
         self._watch = Watch()
         self._alarms = 0
         self._due = 0
-        self._certificate = Certificate.of(self._evidence.ranked(self._models.weights))
-        self._thresholds: dict[float, float] = {}
+        self._certificates = self._certified()
+        self._rules: dict[float, _Rule] = {}
 
     def judge(self, entry: bytes, features: NDArray[np.float64], max_error_rate: float) -> Judgement:
         """Judges a stored answer for a question; `features` are those of `features_of`."""
         judged = self._judged(entry, features)
-        bound, labels = self._certificate.bound(judged.score)
-        serve = judged.score >= self._threshold(max_error_rate)
+        rule = self._rule(max_error_rate)
+        by = _scores(judged)[rule.ranking]
+        bound, labels = self._certificates[rule.ranking].bound(by)
+        serve = by >= rule.threshold
         estimate = 1.0 / (1.0 + math.exp(min(judged.score, 700.0)))
         return Judgement(judged.score, estimate, bound, labels, serve, max_error_rate)
 
@@ -95,20 +105,67 @@ class RiskControl:
         logit = self._models.logit(judged.inputs, judged.fold)
         self._models.learn(judged.inputs, judged.offset.mean, judged.fold, correct=correct)
         self._offsets.learn(entry, logit, correct=correct)
-        broken = judgement.serve and self._watch.add(judgement.max_error_rate, correct=correct)
-        self._after(broken=broken)
+        if judgement.serve and self._watch.add(judgement.max_error_rate, correct=correct):
+            self._start_anew()
+        self._due -= 1
+        if self._due <= 0:
+            self._renew()
 
     def report(self, entry: bytes, judgement: Judgement, features: NDArray[np.float64]) -> None:
         """Learns that an answer which was served was bad. Such reports come of errors alone, so they only tighten."""
         judged = self._judged(entry, features)
         self._offsets.lower(entry, self._models.logit(judged.inputs, judged.fold))
         overrun = not self._evidence.report(judged)
-        self._due = 0
-        self._after(broken=self._watch.complain(judgement.max_error_rate) or overrun)
+        if self._watch.add(judgement.max_error_rate, correct=False) or overrun:
+            self._start_anew()
+            return
+        self._certificates = self._certified()
+        # The best ranking may be another one now; until the next label no rule changes but upwards.
+        self._rules = {rate: self._tightened(rate, rule) for rate, rule in self._rules.items()}
 
     def forget(self, entry: bytes) -> None:
         """Drops what is known of an entry that is gone; what it taught about others stays."""
         self._offsets.forget(entry)
+
+    def serves(self, max_error_rate: float) -> bool:
+        """Tells whether the evidence lets anything be served under the bound now."""
+        return math.isfinite(self._rule(max_error_rate).threshold)
+
+    def to_bytes(self) -> bytes:
+        """Returns all that was learned, to be kept over a restart."""
+        names, states, surprise = self._offsets.content()
+        joined, ends = pack_names(names)
+        watch = self._watch
+        return write_arrays(
+            {
+                "weights": self._models.weights,
+                "precisions": self._models.precisions,
+                "entries": joined,
+                "entry_ends": ends,
+                "entry_states": states,
+                "surprise": surprise,
+                "watch": np.array([watch.level, watch.labels, watch.errors, self._alarms]),
+                **self._evidence.content(),
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, stored: bytes, prior: Prior = PRIOR, entry_limit: int = _ENTRIES) -> RiskControl:
+        """Returns a control that goes on where the stored one was.
+
+        Raises:
+            ValueError: the bytes are damaged, of another format, or of other features.
+        """
+        control = cls(prior, entry_limit)
+        arrays = read_arrays(stored, _shapes(len(prior.weights)))
+        control._models.weights, control._models.precisions = arrays["weights"], arrays["precisions"]
+        names = unpack_names(arrays["entries"], arrays["entry_ends"])
+        control._offsets.restore(names, arrays["entry_states"], arrays["surprise"])
+        control._watch.level, labels, errors, alarms = arrays["watch"].tolist()
+        control._watch.labels, control._watch.errors, control._alarms = int(labels), int(errors), int(alarms)
+        control._evidence.restore(arrays)
+        control._renew()
+        return control
 
     @property
     def figures(self) -> RiskFigures:
@@ -121,19 +178,53 @@ class RiskControl:
         score = (self._models.logit(inputs, fold) + offset.mean) * offset.sharpness
         return Judged(inputs, fold, offset, score)
 
-    def _threshold(self, max_error_rate: float) -> float:
-        if max_error_rate not in self._thresholds:
-            self._thresholds[max_error_rate] = self._certificate.threshold(max_error_rate)
-        return self._thresholds[max_error_rate]
+    def _rule(self, max_error_rate: float) -> _Rule:
+        """Returns the ranking that serves most under the bound, and from where on it does."""
+        rule = self._rules.get(max_error_rate)
+        if rule is None:
+            if len(self._rules) >= _RULES:
+                self._rules.clear()
+            found = [one.threshold(max_error_rate) for one in self._certificates]
+            ranking = max(range(len(found)), key=lambda place: found[place][1])
+            rule = self._rules[max_error_rate] = _Rule(ranking, found[ranking][0])
+        return rule
 
-    def _after(self, *, broken: bool) -> None:
-        if broken:
-            self._alarms += 1
-            self._watch.reset()
-            self._evidence.clear()
-            self._due = 0
-        self._due -= 1
-        if self._due <= 0:
-            self._certificate = Certificate.of(self._evidence.ranked(self._models.weights))
-            self._thresholds.clear()
-            self._due = len(self._evidence) // _RENEW_SHARE
+    def _certified(self) -> tuple[Certificate, ...]:
+        return tuple(Certificate.of(one) for one in self._evidence.ranked(self._models.weights))
+
+    def _tightened(self, max_error_rate: float, rule: _Rule) -> _Rule:
+        threshold, _ = self._certificates[rule.ranking].threshold(max_error_rate)
+        return _Rule(rule.ranking, max(rule.threshold, threshold))
+
+    def _start_anew(self) -> None:
+        """Drops the evidence after an alarm: nothing is served until it has been gathered again."""
+        self._alarms += 1
+        self._watch.reset()
+        self._evidence.clear()
+        self._renew()
+
+    def _renew(self) -> None:
+        self._certificates = self._certified()
+        self._rules.clear()
+        self._due = max(_RENEW_LEAST, len(self._evidence) // _RENEW_SHARE)
+
+
+def _scores(judged: Judged) -> tuple[float, float]:
+    """Returns what answers may be ranked by: the log odds that they serve, and the plain cosine (the first input)."""
+    return judged.score, float(np.float32(judged.inputs[0]))
+
+
+def _shapes(inputs: int) -> dict[str, tuple[int, ...]]:
+    return {
+        "weights": (FOLDS, inputs),
+        "precisions": (FOLDS, inputs, inputs),
+        "entries": (-1,),
+        "entry_ends": (-1,),
+        "entry_states": (-1, 2, PRIOR_VARIANCES),
+        "surprise": (PRIOR_VARIANCES,),
+        "watch": (4,),
+        "labels": (-1, columns(inputs)),
+        "reports": (-1, columns(inputs)),
+        "counts": (STRATA,),
+        "traffic": (STRATA,),
+    }

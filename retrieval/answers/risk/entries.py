@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _VARIANCES = np.array([0.05, 0.5, 2.0, 6.0])
+PRIOR_VARIANCES = len(_VARIANCES)
 _LEAST_VARIANCE = 0.02
 _FADE = 1.0 / 4_096.0
 _FIRST = 1  # the prior variance that is believed before any label

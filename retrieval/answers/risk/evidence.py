@@ -11,6 +11,7 @@ weight 1, fifty of weight 20 would leave an effective number of 190.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +45,7 @@ class Judged:
 class Ranked:
     """Labelled evidence, best score first."""
 
-    scores: NDArray[np.float64]  # [n], log odds by the weights of now
+    scores: NDArray[np.float64]  # [n]
     weights: NDArray[np.float64]  # [n]
     errors: NDArray[np.float64]  # [n], 0 or 1
     trials: NDArray[np.float64]  # [n], 0 for a complaint, which counts as an error and not as a trial
@@ -55,8 +56,8 @@ class EvidenceWindow:
 
     def __init__(self, inputs: int) -> None:
         self._inputs = inputs
-        self._labels = _Rows(inputs + _COLUMNS)
-        self._reports = _Rows(inputs + _COLUMNS)
+        self._labels = _Rows(columns(inputs))
+        self._reports = _Rows(columns(inputs))
         self._places: list[list[int]] = []  # rows of each stratum
         self._counts: NDArray[np.int64] = np.zeros(STRATA, dtype=np.int64)  # labels of each stratum so far
         self._traffic: NDArray[np.float64] = np.zeros(STRATA)
@@ -67,8 +68,8 @@ class EvidenceWindow:
 
     def clear(self) -> None:
         """Drops all evidence, so that it has to be gathered anew."""
-        self._labels = _Rows(self._inputs + _COLUMNS)
-        self._reports = _Rows(self._inputs + _COLUMNS)
+        self._labels = _Rows(columns(self._inputs))
+        self._reports = _Rows(columns(self._inputs))
         self._places = [[] for _ in range(STRATA)]
         self._counts = np.zeros(STRATA, dtype=np.int64)
         self._traffic = np.zeros(STRATA)
@@ -94,8 +95,8 @@ class EvidenceWindow:
         self._reports.append(self._row(judged, _stratum(judged.score), correct=False))
         return True
 
-    def ranked(self, weights: NDArray[np.float64]) -> Ranked:
-        """Returns the evidence by its scores under the pooled weights [FOLDS, inputs]."""
+    def ranked(self, weights: NDArray[np.float64]) -> tuple[Ranked, Ranked]:
+        """Returns the evidence by log odds under the pooled weights [FOLDS, inputs] of now, and by its first input."""
         reports = self._reports.filled[self._alive()]
         rows = np.concatenate((self._labels.filled, reports)).astype(np.float64)
         inputs, figures = rows[:, : self._inputs], rows[:, self._inputs :]
@@ -105,9 +106,23 @@ class EvidenceWindow:
         each = np.maximum(self._traffic, 1.0) / np.maximum(labels, 1)
         trials = np.ones(len(rows))
         trials[len(rows) - len(reports) :] = 0.0
-        order = np.argsort(-scores, kind="stable")
         shares = each[figures[:, _STRATUM].astype(np.int64)]
-        return Ranked(scores[order], shares[order], figures[order, _ERROR], trials[order])
+        by_model, by_first = (_ranked(one, shares, figures[:, _ERROR], trials) for one in (scores, inputs[:, 0]))
+        return by_model, by_first
+
+    def content(self) -> dict[str, NDArray[np.generic]]:
+        """Returns all that is known, by name."""
+        labels, reports = self._labels.filled, self._reports.filled
+        return {"labels": labels, "reports": reports, "counts": self._counts, "traffic": self._traffic}
+
+    def restore(self, arrays: Mapping[str, NDArray[np.float64]]) -> None:
+        """Takes over what `content` returned."""
+        self.clear()
+        for row in arrays["labels"]:
+            self._places[int(row[self._inputs + _STRATUM])].append(self._labels.append(row))
+        for row in arrays["reports"]:
+            self._reports.append(row)
+        self._counts, self._traffic = arrays["counts"].astype(np.int64), arrays["traffic"].astype(np.float64)
 
     def _alive(self) -> NDArray[np.bool_]:
         alive: NDArray[np.bool_] = self._counts.sum() - self._reports.filled[:, self._inputs + _NUMBER] < _REPORT_LABELS
@@ -132,7 +147,7 @@ class _Rows:
         """The rows there are."""
         return self.rows[: self.count]
 
-    def append(self, row: NDArray[np.float64]) -> int:
+    def append(self, row: NDArray[np.floating]) -> int:
         """Adds a row and returns its place."""
         if self.count == len(self.rows):
             self.rows = np.concatenate((self.rows, np.zeros_like(self.rows)))
@@ -145,6 +160,18 @@ class _Rows:
         kept = self.filled[chosen]
         self.count = len(kept)
         self.rows[: self.count] = kept
+
+
+def columns(inputs: int) -> int:
+    """Returns the columns of a row with so many inputs."""
+    return inputs + _COLUMNS
+
+
+def _ranked(
+    scores: NDArray[np.float64], weights: NDArray[np.float64], errors: NDArray[np.float64], trials: NDArray[np.float64]
+) -> Ranked:
+    order = np.argsort(-scores, kind="stable")
+    return Ranked(scores[order], weights[order], errors[order], trials[order])
 
 
 def _stratum(score: float) -> int:

@@ -23,7 +23,7 @@ class Watch:
         self.errors = 0
 
     def add(self, max_error_rate: float, *, correct: bool) -> bool:
-        """Adds a label of an answer that was served under a bound; returns whether the bound is broken."""
+        """Adds a label, or a complaint, of an answer served under a bound; returns whether the bound is broken."""
         self.labels += 1
         self.errors += not correct
         allowed = min(max(max_error_rate, 1e-6), 0.5)
@@ -31,10 +31,6 @@ class Watch:
         ratio = (1.0 - suspected) / (1.0 - allowed) if correct else suspected / allowed
         self.level = max(0.0, self.level + math.log(ratio))
         return self.level >= _LIMIT
-
-    def complain(self, max_error_rate: float) -> bool:
-        """Adds an error that the app reported, which is beside the sample; returns whether the bound is broken."""
-        return self.add(max_error_rate, correct=False)
 
     def reset(self) -> None:
         """Starts anew after an alarm."""
