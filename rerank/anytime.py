@@ -70,8 +70,6 @@ class AnytimeReranker:
         """
         asker = Asker(pool.tenant, self._reranker.revision, pool.query)
         cache = self._cache if pool.cached else None
-        if cache is not None:
-            await cache.load(asker, pool.passages)
         known = np.full(len(pool.passages), np.nan) if cache is None else cache.get(asker, pool.passages)
         pairs = await self._reranker.tokenize(pool.query, pool.passages)
         progress = Progress(pool.base, known, [pair.token_count for pair in pairs], aim)

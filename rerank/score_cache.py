@@ -25,10 +25,6 @@ class Asker:
 class ScoreCache(Protocol):
     """Logits by (tenant, model revision, query, passage text)."""
 
-    async def load(self, asker: Asker, passages: Sequence[str]) -> bool:
-        """Prepares `get` for these passages where that takes a round trip; returns False when it could not be made."""
-        ...
-
     def get(self, asker: Asker, passages: Sequence[str]) -> NDArray[np.float64]:
         """Returns float64 [n]; NaN for a pair that is not known."""
         ...

@@ -117,11 +117,11 @@ class Pipeline:
         """
         trace = Trace(clock)
         backend = self._backend(request.backend)
-        instructions = self._live.current.generation.instructions
-        context_tokens = context_budget(request, backend, instructions)
+        settings = self._live.current.generation
+        context_tokens = context_budget(request, backend, settings.instructions)
         async with self._gate.admitted(request.retrieve, trace, deadline) as target:
             task = task_of(request.retrieve, target, context_tokens, backend.counter)
-            asked = answer_of(request, task, backend, instructions) if self._caches.answers.enabled else None
+            asked = answer_of(request, task, backend, settings) if self._caches.answers.enabled else None
             known = await self._look_up(task, asked, trace, deadline)
             found = known.found or await self._find_once(task, known, trace, deadline)
             with clock.stage(Stage.MATCH):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from retrieval.clock import CacheUse, Ledger, RerankReport, StageClock
 from retrieval.types import Found
 
+_WITHOUT_SHARED = "shared_cache_unavailable"
+
 
 class Trace:
     """Collects what becomes the ledger. Belongs to one request."""
@@ -46,10 +48,15 @@ class Trace:
         """Notes that a cache was asked, and where the value was; empty for a miss."""
         self._caches.append(CacheUse(name, bool(tier), tier))
 
+    @property
+    def lacks_shared_tier(self) -> bool:
+        """Whether the tier that processes share could not be asked."""
+        return _WITHOUT_SHARED in self._degraded
+
     def without_shared_tier(self) -> None:
         """Notes that the tier that processes share could not be asked: slower, but nothing else."""
-        if "shared_cache_unavailable" not in self._degraded:
-            self._degraded.append("shared_cache_unavailable")
+        if not self.lacks_shared_tier:
+            self._degraded.append(_WITHOUT_SHARED)
 
     def follow(self, found: Found) -> None:
         """Takes over what is to be said of a result that was made for another request."""

@@ -17,7 +17,9 @@ class AnswerShape:
     thresholds: Thresholds
     context_tokens: int
     tokenizer: str
+    template: int
     instructions: str
+    extractive_sentences: int
     backend: str
     model: str
     temperature: float

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from indexers.types import Passage
 
+TEMPLATE = 1
+"""Raised with every change of what stands here, since answers to other prompts are other answers."""
+
 BLOCK_SEPARATOR = "\n\n"
 TRAIL_SEPARATOR = " > "
 USER_PREFIX = "Sources:\n\n"

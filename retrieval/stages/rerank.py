@@ -18,9 +18,10 @@ from rerank.anytime import AnytimeReranker, Pool, Refined
 from rerank.calibrate import combine, probability, rank
 from rerank.errors import LateIncomplete, Reason, RerankIncomplete
 from rerank.progress import Aim
-from rerank.score_cache import ScoreCache
+from rerank.score_cache import Asker
 from rerank.stopping import is_certain
 from rerank.types import AsyncReranker
+from retrieval.caching.pair_scores import PairScores
 from retrieval.clock import LateReport, RerankReport
 from retrieval.deadline import Deadline
 from retrieval.scope import Scope
@@ -43,8 +44,10 @@ class Question:
 class Cascade:
     """What reranks: late interaction first, then the cross-encoder if there is one."""
 
-    def __init__(self, late: LateInteraction, cross_encoder: AsyncReranker | None, scores: ScoreCache) -> None:
+    def __init__(self, late: LateInteraction, cross_encoder: AsyncReranker | None, scores: PairScores) -> None:
         self._late = late
+        self._scores = scores
+        self._revision = "" if cross_encoder is None else cross_encoder.revision
         self._model_id = "" if cross_encoder is None else cross_encoder.model_id
         self._anytime = None if cross_encoder is None else AnytimeReranker(cross_encoder, scores)
 
@@ -96,6 +99,11 @@ class Cascade:
         weights = thresholds.mixture.weights(late_heard=report.late.passages > 0)
         aim = Aim(thresholds.top_k, weights, thresholds.stop_rule)
         texts = [hit.passage.embedding_text for hit in pool]
+        if thresholds.use_cache and not trace.lacks_shared_tier:
+            # Asked once a request: a tier that did not answer the look-up must not cost its budget twice.
+            known = await self._scores.load(Asker(request.tenant, self._revision, request.query), texts)
+            if not known:
+                trace.without_shared_tier()
         candidates = Pool(request.tenant, request.query, texts, _scores(pool), thresholds.use_cache)
         try:
             refined = await self._anytime.refine(candidates, aim, share_ns)

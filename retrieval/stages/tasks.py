@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from retrieval.answers.asking import AnswerShape, Asked, asked_of
 from retrieval.assembly import PassageCounter, generation_budget
+from retrieval.assembly.template import TEMPLATE
 from retrieval.caching.keys import CacheKey
 from retrieval.generation.backend import Backend
+from retrieval.settings.service import GenerationSettings
 from retrieval.stages.admit import Target
 from retrieval.types import GenerateRequest, RetrieveRequest, Thresholds
 
@@ -43,7 +45,7 @@ def task_of(request: RetrieveRequest, target: Target, context_tokens: int, count
     return Task(request, target, context_tokens, counter, target.scope.result_key(request.query, shape))
 
 
-def answer_of(request: GenerateRequest, task: Task, backend: Backend, instructions: str) -> Asked | None:
+def answer_of(request: GenerateRequest, task: Task, backend: Backend, settings: GenerationSettings) -> Asked | None:
     """Returns the question as the answer cache sees it; None when the request shares nothing."""
     if not task.shares:
         return None
@@ -52,7 +54,9 @@ def answer_of(request: GenerateRequest, task: Task, backend: Backend, instructio
         thresholds=retrieve.thresholds,
         context_tokens=task.context_tokens,
         tokenizer=task.counter.name,
-        instructions=instructions,
+        template=TEMPLATE,
+        instructions=settings.instructions,
+        extractive_sentences=settings.extractive_sentences,
         backend=backend.name,
         model=backend.model,
         temperature=request.temperature,
