@@ -165,6 +165,23 @@ async def test_tier_is_unavailable_while_the_sentinel_knows_no_primary(server: R
         assert not await tier.available_within(0.2)
 
 
+@pytest.mark.parametrize(
+    "garbage", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b":1\r\n", b"*1\r\n:1\r\n", b"*1\r\n*0\r\n", b"+OK\r\n"]
+)
+@pytest.mark.parametrize("kind", ["redis", "redis+sentinel", "redis+cluster"])
+async def test_tier_outlives_garbage_while_it_looks_for_servers(server: RedisServer, kind: str, garbage: bytes) -> None:
+    """Whoever answers nonsense is no server; the search goes on, whatever redis-py makes of it."""
+    path = f"/{SERVICE}" if kind == "redis+sentinel" else ""
+    async with running_proxy(server.port) as proxy:
+        proxy.faults.garbage = garbage
+        async with _opened(options_from_url(f"{kind}://{HOST}:{proxy.port}{path}")) as tier:
+            assert not await tier.available_within(0.1)
+            asked = proxy.connections
+            async with asyncio.timeout(WAIT_S):
+                while proxy.connections == asked:
+                    assert not await tier.available_within(0.1)
+
+
 async def test_tier_recovers_when_a_node_of_the_cluster_comes_back() -> None:
     """A look-up that needs a lost node is a flagged miss, not half an answer; with the node the tier is back."""
     with running_cluster() as nodes:

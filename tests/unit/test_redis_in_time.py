@@ -107,7 +107,8 @@ async def test_wait_for_a_lane_is_a_failure_that_the_breaker_does_not_hear_of() 
     breaker.close()
     in_time = InTime(breaker, SHORT_S, 1)
     event = asyncio.Event()
-    assert await asyncio.gather(in_time.run(_after(event)), in_time.run(_answer)) == [None, None]
+    results: list[str | None] = await asyncio.gather(*(in_time.run(call) for call in (_after(event), _answer)))
+    assert results == [None, None]
     assert (in_time.failures, breaker.is_open) == (2, False)
     event.set()
     await in_time.close()

@@ -19,6 +19,8 @@ from retrieval.caching.redis.connecting import Client, connect, tls_context
 from retrieval.caching.redis.options import RedisOptions
 
 PAGE_COUNT = 500  # keys that one SCAN looks at: under a millisecond of the server
+# Where redis-py trusts a reply to be of the right type and shape; uvloop raises the last for a closed connection.
+_STUMBLES = (ValueError, EOFError, LookupError, TypeError, AttributeError, RuntimeError)
 _CALL_S = 1.0  # what a call may take that no request waits for
 
 
@@ -157,13 +159,10 @@ class RedisCalls:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Turns what the library raises into our error: its own, the system's, and what it stumbles over in garbage.
-
-    Bytes that are no Redis reply end in `ValueError`, `EOFError`, `LookupError` or `TypeError`.
-    """
+    """Turns what the library raises into our error: its own, the system's, and what it stumbles over in garbage."""
     try:
         yield
-    except (RedisError, RedisClusterException, OSError, ValueError, EOFError, LookupError, TypeError) as error:
+    except (RedisError, RedisClusterException, OSError, *_STUMBLES) as error:
         raise RedisUnavailable(f"{type(error).__name__}: {error}") from error
 
 
@@ -172,7 +171,7 @@ def _primaries(commands: Redis | RedisCluster) -> Sequence[Redis | ClusterNode]:
 
 
 async def _ping(commands: Redis | RedisCluster) -> None:
-    """A node of a cluster answers PING also while it refuses everything else, so it is asked for the cluster's state."""
+    """A node of a cluster answers PING also while it refuses all else, so it is asked for the cluster's state."""
     if isinstance(commands, Redis):
         well = await commands.ping() is True
     else:

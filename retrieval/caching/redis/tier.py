@@ -50,6 +50,8 @@ class RedisTier:
         self._writer = Writer(self._queue, self._calls, self._breaker, envelopes)
         self._sweeping = asyncio.Lock()
         self._lookups = self._hits = self._damaged = self._refused = 0
+        self._servers = options.shown
+        self._reason = ""  # why the last probe failed
         self._closed = False
         self._tasks = (
             asyncio.create_task(probe_while_open(self._breaker, self._probe)),
@@ -141,8 +143,12 @@ class RedisTier:
     async def _probe(self) -> bool:
         try:
             await self._calls.probe(self._budget_s)
-        except RedisUnavailable:
+        except RedisUnavailable as error:
+            if str(error) != self._reason:
+                self._reason = str(error)
+                _log.warning("redis_probe_failed", servers=self._servers, reason=self._reason)
             return False
+        self._reason = ""
         return True
 
     async def _read(self, keys: Sequence[CacheKey]) -> list[Stored | None]:
