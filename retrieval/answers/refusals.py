@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from retrieval.answers.facts import vocabulary as known
 from retrieval.answers.facts.ordinary import FREE
+from retrieval.answers.facts.stems import bare_stem
 from retrieval.answers.facts.turns import MILD_TURNS, plain_turn
 from retrieval.answers.facts.types import ANYTHING, Facts, Kind, Word
 from retrieval.answers.wording import Wording, wording
 
-_HOW_MODALS = frozenset({"can", "should", "need"})
+_HOW_MODALS = frozenset({"can", "should", "need", "would"})
+_OPEN_MODALS = frozenset({"can", "would"})
 _STRONG_ROLES = frozenset(known.STRONG_PREPOSITIONS.values())
 _REASONS = (
     Kind.NUMBER, Kind.UNIT, Kind.DATE, Kind.VERSION, Kind.IDENTIFIER, Kind.TURN, Kind.NAME, Kind.SYMBOL, Kind.WORD,
@@ -69,7 +71,7 @@ def _of_anchors(asked: Facts, stored: Facts, difference: Difference, *, is_rewor
     """Names, figures and words that turn the meaning, or that we do not know, must stand in both."""
     ours, theirs = _anchors(asked, difference.extra), _anchors(stored, difference.missing)
     if is_reworded and not (_turns(ours) and _turns(theirs)):
-        ours, theirs = _without_mild(ours), _without_mild(theirs)
+        ours, theirs = _weighing(ours, stored), _weighing(theirs, asked)
     kinds = {word.kind for word in (*ours, *theirs)}
     return next((kind.value for kind in _REASONS if kind in kinds), "")
 
@@ -82,9 +84,14 @@ def _turns(words: list[Word]) -> bool:
     return any(word.kind is Kind.TURN for word in words)
 
 
-def _without_mild(words: list[Word]) -> list[Word]:
-    """A paraphrase may bring in "good" or "easy" where the other question has no such word."""
-    return [word for word in words if word.key not in MILD_TURNS]
+def _weighing(words: list[Word], other: Facts) -> list[Word]:
+    """A paraphrase may bring in "good" or "easy", and say `pronounce` for `pronunciation`."""
+    stems = {bare_stem(key) for key in other.keys}
+    return [
+        word
+        for word in words
+        if word.key not in MILD_TURNS and not (word.kind is Kind.WORD and bare_stem(word.key) in stems)
+    ]
 
 
 def _of_kind(asked: Facts, stored: Facts, *, is_reworded: bool) -> str:
@@ -104,7 +111,9 @@ def _of_persons(asked: Facts, stored: Facts) -> str:
 def _manner(facts: Facts) -> tuple[str, ...]:
     if facts.kinds[0].startswith("how"):
         return tuple(modal for modal in facts.manner if modal not in _HOW_MODALS)
-    return facts.manner if facts.kinds[0] == "polar" else tuple(modal for modal in facts.manner if modal != "can")
+    if facts.kinds[0] == "polar":
+        return facts.manner
+    return tuple(modal for modal in facts.manner if modal not in _OPEN_MODALS)
 
 
 def _of_direction(asked: Facts, stored: Facts, *, is_reworded: bool) -> str:

@@ -85,6 +85,8 @@ LOOK_ALIKES = {
         ("Does it take 1/2 cup?", "Does it take 1/3 cup?"),
         ("Is it at 10:30?", "Is it at 11:30?"),
         ("Is it 5-10 users?", "Is it 5-100 users?"),
+        ("Is .5 enough?", "Is 5 enough?"),
+        ("What is 2*3?", "What is 2 3?"),
         ("Is 5 million enough?", "Is 5 billion enough?"),
     ],
     "unit": [
@@ -180,6 +182,10 @@ REWRITES = {
     "order": [
         ("In 2023, what was the revenue of unit K?", "What was the revenue of unit K in 2023?"),
         ("In Perl, how do I expand tabs in a string?", "How do I expand tabs in a string in Perl?"),
+        ("How do I improve performance of my laptop?", "How do I improve my laptop performance?"),
+        ("What is the difference between an X and a Y?", "What is the difference between a Y and an X?"),
+        ("Do all pumps leak by 2030?", "By 2030, does every pump leak?"),
+        ("Can I start with no password?", "Can I start without a password?"),
         ("What is unit K's revenue?", "What is the revenue of unit K?"),
         ("What is the difference between Java and Python?", "What is the difference between Python and Java?"),
         ("How do I quickly empty the tank?", "How do I empty the tank quickly?"),
@@ -204,6 +210,7 @@ REWRITES = {
     ],
     "quantity": [
         ("Does it need 5 kg of salt?", "Does it need five kilograms of salt?"),
+        ("Is .5 kg enough?", "Is 0.5 kg enough?"),
         ("Does it need 5.0kg of salt?", "Does it need 5 kg of salt?"),
         ("What is the limit for 1,000 users?", "What is the limit for 1000 users?"),
         ("Is 50% enough?", "Is 50 percent enough?"),

@@ -99,10 +99,14 @@ def _without_closing(tokens: list[Token]) -> list[Token]:
 
 
 def _levelled_opening(tokens: list[Token]) -> list[Token]:
-    joined = _joined(tokens[:_LONGEST_FRAME])
-    for pattern, opening in ((_HOW_TO, "how-to"), (_REASON, "why"), (_POLAR, "whether")):
-        if found := pattern.match(joined):
-            return [Token(opening, opening, Kind.WORD), *tokens[found.group().count(" ") :]]
+    """Levels the opening; where a phrase stands before it ("In Perl, how do I ..."), what follows the first comma."""
+    start = next((place for place, token in enumerate(tokens[:_LONGEST_FRAME]) if token.kind is Kind.COMMA), -1) + 1
+    for head in dict.fromkeys((0, start)):
+        joined = _joined(tokens[head : head + _LONGEST_FRAME])
+        for pattern, opening in ((_HOW_TO, "how-to"), (_REASON, "why"), (_POLAR, "whether")):
+            if (found := pattern.match(joined)) and (head == 0 or opening != "whether"):
+                rest = tokens[head + found.group().count(" ") :]
+                return [*tokens[:head], Token(opening, opening, Kind.WORD), *rest]
     return tokens
 
 

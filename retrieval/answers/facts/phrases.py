@@ -20,6 +20,7 @@ class Phrases:
         self._floating: list[Word] = []
         self._role = ""
         self._phrase = 0
+        self._expects_verb = False  # the phrase's first word is a verb, if more than one word is in it
         self._start = 0  # where the noun phrase being read starts
         self._insert: int | None = None  # where words after "of" go
         self._inserted_any = False
@@ -40,16 +41,17 @@ class Phrases:
         """Places a word that may stand anywhere in its sentence."""
         self._floating.append(word)
 
-    def boundary(self) -> None:
+    def boundary(self, *, expects_verb: bool = False) -> None:
         """Ends the phrase: subject, verb or object follow."""
         self._order_pair()
+        self._expects_verb = expects_verb
         self._role, self._insert, self._start = "", None, len(self._words)
         self._phrase += 1
 
     def preposition(self, role: str) -> None:
         """Starts a phrase under a preposition."""
         if role == "of":
-            self._insert, self._inserted_any = self._start, False
+            self._insert, self._inserted_any = self._head_start(), False
             return
         self._order_pair()
         if self._role in _LASTING_ROLES and len(self._words) == self._start:
@@ -59,6 +61,8 @@ class Phrases:
 
     def article(self) -> None:
         """Starts a noun phrase; under a preposition that has its object already, it is the next one."""
+        if self._joined_at == len(self._words):
+            return
         if self._insert is not None:
             if self._inserted_any:
                 self.boundary()
@@ -74,6 +78,11 @@ class Phrases:
         """Returns the words in the compared order."""
         self.boundary()
         return (*self._words, *self._floating)
+
+    def _head_start(self) -> int:
+        """Where the noun begins that "of" belongs to: in "improve the speed of X" as in "improve speed of X"."""
+        has_verb = self._expects_verb and len(self._words) > self._start + 1
+        return self._start + 1 if has_verb else self._start
 
     def _order_pair(self) -> None:
         """Orders "A and B" by key where each half is one word: in either order they are the same pair."""

@@ -74,6 +74,8 @@ def _read(tokens: list[Token]) -> Facts:
         elif _is_letter(token, sentences.place, after):
             sentences.content(Word(token.text, Kind.NAME, "", 0, ordinary=False), token.text, before)
         elif token.kind is not Kind.COMMA and not _grammar(sentences, token, before, after):
+            if token.text in known.ARTICLES:
+                sentences.article()
             sentences.content(_word(token, is_first=sentences.place == 0), token.text, before)
         sentences.place += 1
         before = token.text
@@ -97,7 +99,7 @@ def _grammar(sentences: Sentences, token: Token, before: str, after: str) -> boo
     elif text in known.NEGATIONS:
         sentences.negation(known.ALIKE_NEGATIONS.get(text, text))
     elif text in known.MODALS or text in known.AUXILIARIES:
-        sentences.auxiliary(text, after)
+        sentences.auxiliary(text, before, after)
     elif text in known.PERSONS:
         sentences.person(known.PERSONS[text], is_article=text in known.ARTICLES)
     elif (text == "different" and after in known.SORTS) or (text == "mean" and sentences.has_do):

@@ -60,7 +60,8 @@ class Sentences:
 
     def question_word(self, word: str, before: str, after: str) -> None:
         """Takes `who`, `when` ...: the first tells what the sentence asks; later ones count as words of their own."""
-        self.pause()
+        self._without_object()
+        self._phrases.boundary(expects_verb=word == "how")
         if not self._kind:
             self._kind = f"how {after}" if word == "how" and after in known.MEASURES else word
         elif before in ("and", "or", "&") or (word not in ("what", "polar") and word != self._kind):
@@ -71,16 +72,19 @@ class Sentences:
         # In "isn't the pump running" what is denied comes after the subject, wherever that ends.
         if name == "not" and self._kind in ("polar", "why") and not self._has_content:
             self._negations.append(f"{name}:{ANYTHING}")
+        elif name in known.SCOPED_NEGATIONS:
+            self._waiting.append(name)
         else:
-            self._waiting.append(name) if name in known.SCOPED_NEGATIONS else self._negations.append(f"{name}:")
+            self._negations.append(f"{name}:")
 
-    def auxiliary(self, text: str, after: str) -> None:
-        """Takes `is`, `did`, `can` ...; in the first place it makes a question to be answered by yes or no."""
-        self.pause()
+    def auxiliary(self, text: str, before: str, after: str) -> None:
+        """Takes `is`, `did`, `can` ...; in the first place, or after "By 2030,", it asks for yes or no."""
+        self._without_object()
+        self._phrases.boundary(expects_verb=text not in known.BE)
         if self._has_auxiliary and self._has_subject and text in known.VERBS_TOO and after != "to":
             # "What does it do", "What does it have" are other questions than "What is it".
             self._strict.append(f"main {text}")
-        if not self._kind and self.place == 0:
+        if not self._kind and (self.place == 0 or before == ","):
             self._kind = "polar"
         if self._kind == "polar" and text in known.BE and not self._has_auxiliary:
             self._modals.add("be")
@@ -104,7 +108,7 @@ class Sentences:
             self._phrases.article()
         else:
             self._open_preposition = ""
-            self._phrases.boundary()
+            self._phrases.boundary(expects_verb=True)
 
     def preposition(self, role: str, *, is_strong: bool = False) -> None:
         """Takes a preposition; a strong one counts whatever stands under it."""

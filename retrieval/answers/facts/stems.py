@@ -39,6 +39,11 @@ def word_key(word: str) -> str:
     return f"{stem}+{taken}" if taken and taken not in ("e", "y", "ate", "ize", "ure") else stem
 
 
+def bare_stem(key: str) -> str:
+    """Returns a key without its derivational ending: what a family of words has in common."""
+    return key.partition("+")[0]
+
+
 def _levelled_spelling(word: str) -> str:
     """American spelling for the commonest British ones."""
     if len(word) > 5:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from retrieval.answers.facts.types import Kind, Token
 from retrieval.answers.facts.units import UNITS
-from retrieval.answers.facts.vocabulary import JOINTS
+from retrieval.answers.facts.vocabulary import JOINTS, word_set
 from retrieval.answers.question import level_marks
 
 _PIECE = re.compile(
@@ -23,7 +23,7 @@ _PIECE = re.compile(
     | [A-Za-z]:\\\S+ | \\\\\S+                          # a Windows path
     | (?<![\w/])(?:~|\.{1,2})?/[\w.\-]+(?:/[\w.\-]*)*   # a path
     | [A-Za-z]\+\+ | [A-Za-z]\#(?!\w) | (?<!\w)\.NET\b
-    | (?<![\w.)\]])-?\d[\w]*(?:[.,:/]\d\w*|-\d\w*|-[A-Za-z]\w*)*  # anything that begins with a figure
+    | (?<![\w.)\]])-?\.?\d\w*(?:[.,:/]\d\w*|-\d\w*|-[A-Za-z]\w*)*  # anything that begins with a figure
     | \w+(?:[.'@\-&]\w+|\(\))*                          # a word, a compound, a dotted name, a call
     | [.?!;\u3002\uff1f\uff01\u061f]+ | , | '(?=\s|$) | [^\w\s]
     """,
@@ -43,7 +43,7 @@ _FIGURE_KINDS = (
     (_VERSION, Kind.VERSION),
 )
 _STOPS = frozenset(".?!;\u3002\uff1f\uff01\u061f")
-_IGNORED = frozenset("\"'()[]{}:-_*`/&\u00bf\u00a1\u3001\uff0c\uff1a")
+_IGNORED = frozenset("\"'()[]{}:-_`/&\u00bf\u00a1\u3001\uff0c\uff1a")
 _IRREGULAR = {
     "won't": ("will", "not"), "can't": ("can", "not"), "shan't": ("shall", "not"), "cannot": ("can", "not"),
     "ain't": ("is", "not"), "wont": ("will", "not"), "cant": ("can", "not"), "dont": ("do", "not"),
@@ -51,30 +51,10 @@ _IRREGULAR = {
     "wasnt": ("was", "not"), "couldnt": ("could", "not"), "wouldnt": ("would", "not"), "shouldnt": ("should", "not"),
     "hasnt": ("has", "not"), "havent": ("have", "not"), "whats": ("what", "is"), "hows": ("how", "is"),
     "wheres": ("where", "is"), "whos": ("who", "is"), "gonna": ("going", "to"), "wanna": ("want", "to"),
-    "let's": ("let", "us"), "im": ("i", "am"), "ive": ("i", "have"), "id'": ("id",), "y'all": ("you",),
+    "let's": ("let", "us"), "im": ("i", "am"), "ive": ("i", "have"), "y'all": ("you",),
 }  # fmt: skip
 _CLITICS = {"n't": "not", "'re": "are", "'ve": "have", "'ll": "will", "'d": "would", "'m": "am"}
-_IS_HOSTS = frozenset(
-    [
-        "what",
-        "who",
-        "where",
-        "when",
-        "why",
-        "how",
-        "which",
-        "it",
-        "that",
-        "there",
-        "here",
-        "he",
-        "she",
-        "this",
-        "everything",
-        "something",
-        "everyone",
-    ]
-)
+_IS_HOSTS = word_set("what who where when why how which it that there here he she this everything something everyone")
 POSSESSIVE = "'s"
 
 
@@ -121,6 +101,8 @@ def _of_code(code: str) -> tuple[Token, ...]:
 
 
 def _of_figure(piece: str) -> tuple[Token, ...]:
+    if piece.startswith((".", "-.")):
+        piece = piece.replace(".", "0.", 1)
     for pattern, kind in _FIGURE_KINDS:
         if pattern.fullmatch(piece):
             return (Token(piece.replace(",", "").lower(), piece, kind),)

@@ -67,12 +67,12 @@ NEGATIONS = word_set(
 )
 ALIKE_NEGATIONS = word_map(
     """
-    not: no never; lack: lacks lacking; fail: fails failed failing; stop: avoid avoids avoiding prevent prevents
+    not: no never without; lack: lacks lacking; fail: fails failed failing; stop: avoid avoids avoiding prevent prevents
     stops
     """
 )
 # What these deny tells two questions apart: "open but not locked".
-SCOPED_NEGATIONS = word_set("except excluding minus neither nor not stop unless without")
+SCOPED_NEGATIONS = word_set("except excluding minus neither nor not stop unless")
 NEGATIVE_PREFIXES = word_set("anti de dis il im in ir mis non over post pre re un under")
 # Under these a word may stand or not, as long as the order of words is the same.
 WEAK_PREPOSITIONS = word_map(
