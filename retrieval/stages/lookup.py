@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retrieval.answers.asking import Asked
 from retrieval.answers.gates import Match
 from retrieval.answers.store import Kept
 from retrieval.caching.caches import Caches
+from retrieval.caching.embeddings import CachedQuery
 from retrieval.caching.keys import CacheKey
 from retrieval.caching.shared import Stored
 from retrieval.scope import Scope
@@ -105,7 +106,7 @@ class _Looking:
             match = None if found is None else self._caches.answers.gates.trust(kept, found)
             if match is not None:
                 return Known(found, dense, kept, match)
-        return Known(self._found, dense, kept)
+        return Known(_with_vectors(self._found, query), dense, kept)
 
     def _mark(self, tier: str) -> None:
         for name, value in (("results", self._found), ("embeddings", self._query)):
@@ -117,3 +118,10 @@ class _Looking:
             return None
         too_old = self._control.max_age_s is not None and time.time() - found.made_at_s > self._control.max_age_s
         return None if too_old else found
+
+
+def _with_vectors(found: Found | None, query: CachedQuery | None) -> Found | None:
+    """Gives a result of the shared tier, where vectors are left out, those of its question when they are known."""
+    if found is None or query is None or found.dense is not None:
+        return found
+    return replace(found, dense=query.encoded)

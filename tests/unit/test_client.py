@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from headrace.v1 import common_pb2, index_pb2
+from headrace.v1 import common_pb2, index_pb2, retrieval_pb2
 from retrieval.client import Client, document, retrieve_request
 from retrieval.client.messages import import_messages
 
@@ -48,7 +48,10 @@ def test_client_builds_requests_without_defaults() -> None:
     request = retrieve_request("docs", "q")
     assert not request.HasField("top_k")
     assert not request.HasField("filter")
+    assert not request.HasField("cache_control")
     assert retrieve_request("docs", "q", filter=common_pb2.Filter()).HasField("filter")
+    fresh = retrieval_pb2.CacheControl(no_cache=True)
+    assert retrieve_request("docs", "q", cache_control=fresh).cache_control == fresh
 
 
 async def test_client_delete_needs_exactly_one_selection() -> None:
