@@ -25,9 +25,9 @@ from bench._common.plots import Line, Titles, plot_lines
 from bench._common.results import plain, write_results
 from bench._common.risk_cases import Cases, cases_of, encode_questions, nearest_pairs
 from bench._common.risk_prior import fit_prior, show_prior
-from bench._common.risk_replay import Curve, Served, curve_of, replay, serve_fixed, tuned_threshold
+from bench._common.risk_replay import Curve, curve_of, replay, serve_fixed, tuned_threshold
 from bench._common.risk_sets import read_cached_questions, read_pairs, split
-from bench._common.risk_streams import Streamed, StreamLaw, run_stream
+from bench._common.risk_streams import StreamLaw, run_stream
 from bench._common.risk_tables import PairRow, StreamRow, print_pairs, print_streams
 from bench._common.tables import say
 from retrieval.settings import Settings
@@ -51,6 +51,14 @@ class Halves:
 
     tune: Cases
     test: Cases
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Orders and samples that are tried, and the share of served questions that is verified."""
+
+    seeds: Sequence[int]
+    shadow_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,37 +122,32 @@ async def _gather(arguments: argparse.Namespace, settings: Settings) -> dict[str
 
 
 def _measure(halves: Mapping[str, Halves], arguments: argparse.Namespace) -> Report:
-    seeds, shadow = range(arguments.seeds), arguments.shadow
+    trials = Trials(range(arguments.seeds), arguments.shadow)
+    few = Trials(trials.seeds[:2], trials.shadow_share)
     pairs, curves = [], []
     for name, half in halves.items():
         for guarded in (False, True):
-            used = Halves(half.tune.passed(), half.test.passed()) if guarded else half
-            pairs += [_row(name, used, half, rate, guarded, seeds, shadow) for rate in _PAIR_SETS[name]]
-        curves += [_row(name, half, half, rate, False, seeds[:2], shadow) for rate in _CURVE_BOUNDS]
+            pairs += [_row(name, half, rate, trials, guarded=guarded) for rate in _PAIR_SETS[name]]
+        curves += [_row(name, half, rate, few, guarded=False) for rate in _CURVE_BOUNDS]
         say(f"{name}: replayed")
     laws = {"entries": StreamLaw(), "drift": StreamLaw(drift_after=_DRIFT_AFTER)}
     streams = [
-        StreamRow(name, rate, [_stream(law, rate, seed, shadow) for seed in seeds])
+        StreamRow(name, rate, [run_stream(law, rate, _SERVED, trials.shadow_share, seed) for seed in trials.seeds])
         for name, law in laws.items()
         for rate in _STREAM_BOUNDS
     ]
-    return Report(shadow, streams, pairs, curves)
+    return Report(trials.shadow_share, streams, pairs, curves)
 
 
-def _stream(law: StreamLaw, rate: float, seed: int, shadow: float) -> Streamed:
-    return run_stream(law, rate, _SERVED, shadow, seed)
-
-
-def _row(
-    name: str, used: Halves, all_of: Halves, rate: float, guarded: bool, seeds: Sequence[int], shadow: float
-) -> PairRow:
-    runs = [replay(used.tune, used.test, rate, shadow, seed) for seed in seeds]
-    curve = curve_of(all_of.test.cosines, all_of.test.correct)
+def _row(name: str, half: Halves, rate: float, trials: Trials, *, guarded: bool) -> PairRow:
+    used = Halves(half.tune.passed(), half.test.passed()) if guarded else half
+    runs = [replay(used.tune, used.test, rate, trials.shadow_share, seed) for seed in trials.seeds]
+    curve = curve_of(half.test.cosines, half.test.correct)
     return PairRow(
         name=name,
         guarded=guarded,
         bound=rate,
-        asked=len(all_of.test.entries),
+        asked=len(half.test.entries),
         ours=runs,
         tuned=serve_fixed(used.test, tuned_threshold(used.tune, rate)),
         fixed_at_same_rate=[curve.most(one.rate) for one in runs],

@@ -36,7 +36,7 @@ class Judgement:
 
     score: float  # log odds that it serves
     error_estimate: float  # the model's chance that it does not
-    error_bound: float  # of the error rate among answers that score no less, with confidence; 1 without evidence
+    error_bound: float  # of the error rate among all that is served, or would be if this were; 1 without evidence
     labels: int  # the effective number of labels behind the bound
     serve: bool
     max_error_rate: float  # that it was judged under
@@ -78,7 +78,8 @@ class RiskControl:
         judged = self._judged(entry, features)
         rule = self._rule(max_error_rate)
         by = _scores(judged)[rule.ranking]
-        bound, labels = self._certificates[rule.ranking].bound(by)
+        # What is served shares the bound of all that is; what is not has that of all that scores no less.
+        bound, labels = self._certificates[rule.ranking].bound(min(by, rule.threshold))
         serve = by >= rule.threshold
         estimate = 1.0 / (1.0 + math.exp(min(judged.score, 700.0)))
         return Judgement(judged.score, estimate, bound, labels, serve, max_error_rate)

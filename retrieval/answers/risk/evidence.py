@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from retrieval.answers.risk.entries import Offset
 
-STRATA = 16
-STRATUM_LABELS = 512
-_LOWEST_LOGIT, _LOGIT_STEP = -1.0, 0.5
+STRATA = 20
+# A bound of 0.5 % takes 740 labels without an error, which may all lie in one stratum.
+STRATUM_LABELS = 768
+_LOWEST_LOGIT, _LOGIT_STEP = -1.0, 0.6
 _TRAFFIC_FADE = 1.0 / 20_000.0
 _REPORTS = 256
 _REPORT_LABELS = 8_192  # labels after which a complaint has faded
