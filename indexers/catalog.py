@@ -48,6 +48,7 @@ class EmbeddedCatalog:
         self._options = options
         self._lock = FolderLock(root)
         self._opened: dict[CollectionKey, asyncio.Task[EmbeddedIndex]] = {}
+        self._leaving: set[CollectionKey] = set()  # deleted, with a folder that is still there
         self._changes = asyncio.Lock()
         for left in root.glob("*/.*"):
             shutil.rmtree(left, ignore_errors=True)
@@ -96,11 +97,16 @@ class EmbeddedCatalog:
         """Closes the collection, then removes its folder; a crash in between leaves all of it or nothing."""
         async with self._changes:
             folder = self._existing(key)
-            opened = self._opened.pop(key, None)
-            if opened is not None:
-                await _close([opened])
-            trash = Path(tempfile.mkdtemp(prefix=".deleted-", dir=folder.parent))
-            folder.rename(trash / folder.name)
+            # Who opened it while it closes would keep it, and read the old one when a new one has its name.
+            self._leaving.add(key)
+            try:
+                opened = self._opened.pop(key, None)
+                if opened is not None:
+                    await _close([opened])
+                trash = Path(tempfile.mkdtemp(prefix=".deleted-", dir=folder.parent))
+                folder.rename(trash / folder.name)
+            finally:
+                self._leaving.discard(key)
             await asyncio.to_thread(_remove, trash)
 
     async def close(self) -> None:
@@ -144,7 +150,7 @@ class EmbeddedCatalog:
             folder = self._folder(key)
         except InvalidName:
             raise CollectionNotFound(key.collection) from None
-        if not folder.is_dir():
+        if key in self._leaving or not folder.is_dir():
             raise CollectionNotFound(key.collection)
         return folder
 

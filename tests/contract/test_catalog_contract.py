@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,21 @@ async def test_delete_removes_a_collection_whole(place: Place, catalog: Catalog)
         await catalog.open(A)
     with pytest.raises(CollectionNotFound):
         await index.search(query, None)
+    again = await catalog.create(A, {}, "")
+    assert await again.count(None) == Counts(0, 0)
+    assert await again.get_document("a") is None
+
+
+async def test_delete_lets_nobody_keep_the_old_collection(place: Place, catalog: Catalog) -> None:
+    """Who opens a collection while it is deleted gets it or is told that it is gone; a new one of its name is new."""
+    index = await catalog.create(A, {}, "")
+    await index.upsert([encoded("a", ["words"])])
+    deleting = asyncio.create_task(catalog.delete(A))
+    while not deleting.done():
+        with contextlib.suppress(CollectionNotFound):
+            await catalog.open(A)
+        await asyncio.sleep(0)
+    await deleting
     again = await catalog.create(A, {}, "")
     assert await again.count(None) == Counts(0, 0)
     assert await again.get_document("a") is None
