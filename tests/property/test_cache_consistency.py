@@ -1,0 +1,46 @@
+"""Random steps over tenants, replicas and a failing Redis: no reply is old, nobody else's, or inconsistent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench._common.consistency.embedded import embedded_catalog
+from bench._common.consistency.simulation import Plan, Report, simulation
+from indexers.options import ShardKind
+
+_REPLICAS = 3
+
+
+async def _simulated(plan: Plan, folder: Path, kind: ShardKind = ShardKind.EXACT) -> Report:
+    async with (
+        embedded_catalog(folder / "data", kind) as catalog,
+        simulation(plan, [catalog] * _REPLICAS) as made,
+    ):
+        return await made.run()
+
+
+def _share(report: Report, name: str, of: str) -> float:
+    """Returns the share of one count among all that begin alike."""
+    return report.hits.get(name, 0) / sum(count for other, count in report.hits.items() if other.startswith(of))
+
+
+async def test_replicas_never_serve_what_is_old_or_of_others(tmp_path: Path) -> None:
+    """Writes, restarts and Redis faults at random: no violation, and hits of every kind, or it would prove nothing."""
+    report = await _simulated(Plan(steps=4000, seed=1), tmp_path)
+    assert not report.violations, report.examples
+    assert report.steps >= 4000
+    assert _share(report, "answers equal memory", "answers ") > 0.05
+    assert _share(report, "answers equal shared", "answers ") > 0.02
+    assert _share(report, "answers similar memory", "answers ") > 0.005
+    assert _share(report, "results memory", "results ") > 0.03
+    assert _share(report, "query_embeddings shared", "query_embeddings ") > 0.02
+    assert report.hits["answers none: evidence"] > 0
+    assert {"restart", "settings"} <= report.kinds.keys()
+    assert sum(count for kind, count in report.kinds.items() if kind.startswith("redis ")) > 20
+
+
+async def test_trusted_answers_are_no_older_than_the_settings_allow(tmp_path: Path) -> None:
+    """With `trust_ms` an answer may be out of date by that long, and by no more."""
+    report = await _simulated(Plan(steps=1500, seed=2, trust_ms=50), tmp_path)
+    assert not report.violations, report.examples
+    assert report.hits["answers trusted"] > 0
