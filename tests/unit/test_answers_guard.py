@@ -18,6 +18,9 @@ LOOK_ALIKES = {
         ("Which valves leak?", "Which valves don't leak?"),
         ("Can I log in with a password?", "Can I log in without a password?"),
         ("Why can the file be opened?", "Why can't the file be opened?"),
+        ("How often did plague occur in Paris no sorry Venice?", "How often did plague occur in Paris?"),
+        ("Should I buy a pump or wait for the new one?", "Should I buy the new one?"),
+        ("What do I mean by refund?", "What do I do by refund?"),
         ("Which users have never paid?", "Which users have paid?"),
         ("Which users can write, except admins?", "Which users can write, admins?"),
         ("Which doors are open but not locked?", "Which doors are locked but not open?"),
@@ -196,6 +199,12 @@ REWRITES = {
         ("Why isn't the pump running?", "Why is the pump not running?"),
         ("Why doesn't it start?", "Why does it not start?"),
         ("I can't open it, why?", "I cannot open it, why?"),
+    ],
+    "repair": [
+        ("How often did plague occur in Paris no sorry Venice?", "How often did plague occur in Venice?"),
+        ("When no wait where was the pump installed?", "Where was the pump installed?"),
+        ("What is the port of Redis, I mean Postgres?", "What is the port of Postgres?"),
+        ("What does most of the material have or rather use?", "What does most of the material use?"),
     ],
     "form": [
         ("Tell me the port of redis", "What is the port of redis?"),

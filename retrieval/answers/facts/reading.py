@@ -10,6 +10,7 @@ from retrieval.answers.facts import vocabulary as known
 from retrieval.answers.facts.frames import without_frames
 from retrieval.answers.facts.ordinary import CANONICAL, ORDINARY
 from retrieval.answers.facts.quantities import level_quantities
+from retrieval.answers.facts.repairs import without_repairs
 from retrieval.answers.facts.sentences import Sentences
 from retrieval.answers.facts.stems import GERUND, word_key
 from retrieval.answers.facts.tokens import POSSESSIVE, is_lower_camel, tokenise
@@ -35,7 +36,7 @@ _EXACT_KINDS = _VALUES | {Kind.UNIT, Kind.IDENTIFIER, Kind.SYMBOL}
 def read_facts(question: str) -> Facts:
     """Returns what a question states. Takes time linear in its length and never raises, whatever the text."""
     tokens = _without_headline_case(tokenise(question.lower() if question.isupper() else question))
-    asked = without_frames(tokens)
+    asked = without_frames(without_repairs(tokens))
     return _read(level_quantities(asked)) if _is_english(asked) else _unread(tokens)
 
 

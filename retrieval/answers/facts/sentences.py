@@ -26,6 +26,7 @@ class Sentences:
         self._kind = ""  # of this sentence
         self._open_preposition = ""  # one that has no object yet
         self.has_do = False  # in this sentence
+        self._is_fronted = False  # the sentence opens with a preposition: "In 2023 ..."
         self._has_auxiliary = self._has_be = self._is_passive = self._has_subject = self._has_content = False
 
     def close(self) -> Facts:
@@ -50,7 +51,7 @@ class Sentences:
         self._waiting.clear()
         if self._kind:
             self._kinds.append(self._kind)
-        self._kind, self.place = "", -1
+        self._kind, self.place, self._is_fronted = "", -1, False
         self.has_do = self._has_auxiliary = self._has_be = self._has_subject = self._has_content = False
 
     def pause(self) -> None:
@@ -84,7 +85,7 @@ class Sentences:
         if self._has_auxiliary and self._has_subject and text in known.VERBS_TOO and after != "to":
             # "What does it do", "What does it have" are other questions than "What is it".
             self._strict.append(f"main {text}")
-        if not self._kind and (self.place == 0 or before == ","):
+        if not self._kind and (self.place == 0 or before == "," or self._is_fronted):
             self._kind = "polar"
         if self._kind == "polar" and text in known.BE and not self._has_auxiliary:
             self._modals.add("be")
@@ -112,6 +113,7 @@ class Sentences:
 
     def preposition(self, role: str, *, is_strong: bool = False) -> None:
         """Takes a preposition; a strong one counts whatever stands under it."""
+        self._is_fronted = self._is_fronted or self.place == 0
         if is_strong:
             self._strict.append(role)
         elif role != "of" and self._kind and not self._has_content and self._has_be:

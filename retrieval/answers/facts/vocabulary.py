@@ -77,7 +77,7 @@ NEGATIVE_PREFIXES = word_set("anti de dis il im in ir mis non over post pre re u
 # Under these a word may stand or not, as long as the order of words is the same.
 WEAK_PREPOSITIONS = word_map(
     """
-    in: in on at upon inside within during throughout; about: about regarding concerning; for: for; with: with
+    in: in on at upon inside within during throughout; about: about regarding concerning according; for: for; with: with
     using via along; as: as; per: per; to: to into onto towards toward; between: between among
     """
 )
