@@ -8,8 +8,8 @@ Found in redis-py 8.1, and turned off here:
   `driver_info=None` sends nothing but AUTH and SELECT.
 - A `socket_timeout` wraps each write in a task of its own (`wait_for`). One time limit around the whole call is
   cheaper, and safe: a read or write that is cancelled closes its connection, whatever it was cancelled by.
-- Each TLS connection builds a context of its own, which reads the authorities' file and takes milliseconds of the event
-  loop. Connections to one server and behind Sentinels share one here; a cluster's client has no place to give it.
+- Each TLS connection builds a context of its own, which reads the system's authorities and the given file: 30 ms in
+  which the event loop stands still. Here all share one, also where the library has no argument for it.
 - A cluster's client replaces the configured seeds by the nodes that it found (`dynamic_startup_nodes`), so a cluster
   that comes back elsewhere would not be found again.
 - Pools raise when they are used up (only one kind waits, and not for Sentinels or a cluster), so the tier counts its
@@ -31,7 +31,7 @@ from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedConnec
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from retrieval.caching.redis.options import RedisOptions, RedisOptionsError, TlsOptions, Topology
+from retrieval.caching.redis.options import Node, RedisOptions, RedisOptionsError, TlsOptions, Topology
 
 SPARE_CONNECTIONS = 3  # for the writer, the probe and one invalidation, beside the look-ups
 
@@ -87,20 +87,12 @@ class _ManagedSharedContext(SentinelManagedConnection, _SharedContext):
 
 
 def connect(options: RedisOptions, context: ssl.SSLContext | None) -> Client:
-    """Returns a client that has not connected yet; `context` is for TLS, but for a cluster, which makes its own."""
+    """Returns a client that has not connected yet; `context` is for TLS."""
     if options.topology is Topology.CLUSTER:
-        return Client(_cluster(options))
+        return Client(_cluster(options, context))
     if options.topology is Topology.SENTINEL:
         return _behind_sentinels(options, context)
-    node = options.nodes[0]
-    pool = ConnectionPool(
-        _SharedContext if context else Connection,
-        options.max_connections + SPARE_CONNECTIONS,
-        host=node.host,
-        port=node.port,
-        **_connection_settings(options, context),
-    )
-    return Client(Redis.from_pool(pool))
+    return Client(_single(options.nodes[0], options.max_connections + SPARE_CONNECTIONS, _settings(options, context)))
 
 
 def tls_context(options: TlsOptions) -> ssl.SSLContext:
@@ -123,59 +115,55 @@ def tls_context(options: TlsOptions) -> ssl.SSLContext:
     return context
 
 
+def _single(node: Node, max_connections: int, settings: dict[str, Any]) -> Redis:
+    kind = _SharedContext if "made" in settings else Connection
+    return Redis.from_pool(ConnectionPool(kind, max_connections, host=node.host, port=node.port, **settings))
+
+
 def _behind_sentinels(options: RedisOptions, context: ssl.SSLContext | None) -> Client:
     """The Sentinels are spoken to with TLS when the servers are."""
-    addresses = [(node.host, node.port) for node in options.nodes]
-    credentials = {"username": options.sentinel_username, "password": options.sentinel_password}
-    arguments = {**_bare(options), **credentials, **_tls_arguments(options)}
-    sentinels = Sentinel(addresses, sentinel_kwargs=arguments)  # type: ignore[no-untyped-call]
+    theirs = _bare(options, context) | {"username": options.sentinel_username, "password": options.sentinel_password}
+    sentinels = Sentinel([])  # type: ignore[no-untyped-call]
+    sentinels.sentinels = [_single(node, options.max_connections + SPARE_CONNECTIONS, theirs) for node in options.nodes]
     pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]
         options.sentinel_service,
         sentinels,
         connection_class=_ManagedSharedContext if context else SentinelManagedConnection,
         max_connections=options.max_connections + SPARE_CONNECTIONS,
-        **_connection_settings(options, context),
+        **_settings(options, context),
     )
     return Client(Redis.from_pool(pool), sentinels)
 
 
-def _cluster(options: RedisOptions) -> RedisCluster:
-    return RedisCluster(
+def _cluster(options: RedisOptions, context: ssl.SSLContext | None) -> RedisCluster:
+    cluster = RedisCluster(
         startup_nodes=[ClusterNode(node.host, node.port) for node in options.nodes],
         dynamic_startup_nodes=False,
         max_connections=options.max_connections + SPARE_CONNECTIONS,
         username=options.username,
         password=options.password,
-        **_bare(options),
-        **_tls_arguments(options),
+        **_bare(options, None),
     )
+    if context is not None:
+        cluster.connection_kwargs |= {"connection_class": _SharedContext, "made": context}  # of nodes found later
+        for node in cluster.nodes_manager.startup_nodes.values():
+            node.connection_class = _SharedContext
+            node.connection_kwargs["made"] = context
+    return cluster
 
 
-def _connection_settings(options: RedisOptions, context: ssl.SSLContext | None) -> dict[str, Any]:
-    settings = _bare(options) | {"username": options.username, "password": options.password, "db": options.database}
-    return settings | ({"made": context} if context else {})
+def _settings(options: RedisOptions, context: ssl.SSLContext | None) -> dict[str, Any]:
+    theirs = {"username": options.username, "password": options.password, "db": options.database}
+    return _bare(options, context) | theirs
 
 
-def _bare(options: RedisOptions) -> dict[str, Any]:
-    """What every client and connection is given: no retries, no greetings, time limits on connecting alone."""
-    return {
+def _bare(options: RedisOptions, context: ssl.SSLContext | None) -> dict[str, Any]:
+    """What every client and connection is given: no retries, no greetings, a time limit on connecting alone."""
+    bare = {
         "protocol": 2,
         "driver_info": None,
         "retry": Retry(NoBackoff(), 0),
         "socket_timeout": None,
         "socket_connect_timeout": options.connect_timeout_ms / 1000,
     }
-
-
-def _tls_arguments(options: RedisOptions) -> dict[str, Any]:
-    """TLS for the clients that make their own contexts."""
-    if options.tls is None:
-        return {}
-    return {
-        "ssl": True,
-        "ssl_ca_certs": options.tls.ca_file,
-        "ssl_certfile": options.tls.cert_file,
-        "ssl_keyfile": options.tls.key_file,
-        "ssl_cert_reqs": "required" if options.tls.verify else "none",
-        "ssl_check_hostname": options.tls.verify,
-    }
+    return bare if context is None else bare | {"made": context}
