@@ -1,8 +1,8 @@
 """What apps and operators do with answers: say that one was bad, look at one, forget some.
 
-A bad answer leaves this process and the shared tier, and what another process still held of it is not taken back from
-there. With the request that it was served to, the risk control learns; such reports come of errors alone, so they only
-make it stricter, and praise teaches nothing.
+A bad answer leaves this process and the shared tier, and is not taken back should it come from there once more; another
+process that holds it in memory has to be told itself. With the request that it was served to, the risk control learns;
+such reports come of errors alone, so they only make it stricter, and praise teaches nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """The one type of cache keys, and the hash that makes them.
 
 A key is made by `Scope` alone, which puts in the tenant, the data policy, the models and whatever else shapes a value,
-so an incomplete key cannot be written: caches take no bytes. Tenant and collection stand in it in the clear besides,
-for what is deleted by tenant or collection; they take no part in telling keys apart beyond the hash.
+so an incomplete key cannot be written: caches take no bytes. Only whoever names an answer that was served, to report or
+explain it, gives its digest back (`answer_key`), and the tenant is the credential's there too. Tenant and collection
+stand in a key in the clear besides, for what is deleted by tenant or collection; they take no part in telling keys
+apart beyond the hash.
 """
 
 from __future__ import annotations

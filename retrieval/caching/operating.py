@@ -47,7 +47,8 @@ async def forget(caches: Caches, chosen: Chosen) -> Forgotten:
     """
     memory = _forget_here(caches, chosen)
     shared = await _forget_there(caches.shared, chosen)
-    memory += _forget_here(caches, chosen)  # what was read from the shared tier before it was gone there
+    if caches.answers.shared:
+        memory += _forget_here(caches, chosen)  # what was read from the shared tier before it was gone there
     return Forgotten(memory, shared or 0, shared is not None)
 
 

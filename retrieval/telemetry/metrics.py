@@ -18,7 +18,7 @@ from retrieval.types import ReuseReport
 _STEP = re.compile(r"[a-z_]{1,40}")
 # Why no answer served again: the gates' own reasons, and what the guard finds two questions to differ in.
 _REASONS = frozenset((
-    "off", "no_cache", "truncated", "degraded", "unknown", "evidence", "age", "risk",
+    "none", "off", "no_cache", "truncated", "degraded", "unknown", "evidence", "age", "risk",
     "negation", "number", "unit", "date", "version", "identifier", "direction", "name", "symbol", "question_kind",
     "arguments", "substitution",
 ))  # fmt: skip
@@ -114,7 +114,7 @@ class Metrics:
     def answer(self, reuse: ReuseReport) -> None:
         """Counts an answer that ended, by what the answer cache did."""
         reason = reuse.reason or "none"
-        self._answers.labels(reuse.reuse.value, reason if reason in _REASONS | {"none"} else "other").inc()
+        self._answers.labels(reuse.reuse.value, reason if reason in _REASONS else "other").inc()
 
     def _rerank(self, report: RerankReport) -> None:
         self._reranks.labels(report.stop or "skipped").inc()

@@ -225,7 +225,7 @@ async def test_bad_requests_name_field_and_bound(rig: _Rig) -> None:
     """Each refused value is named; nothing is forgotten or removed."""
     root = rig.clients["root"]
     _, kept = await rig.ask()
-    calls = {
+    calls: dict[str, list[Any]] = {
         "key": [root.report_answer("docs", kept.key[:-1], BAD), root.explain_cache_key("docs", f"{kept.key[:-2]}zz")],
         "verdict": [
             root.report_answer("docs", kept.key, retrieval_pb2.ANSWER_VERDICT_UNSPECIFIED),
