@@ -1,0 +1,176 @@
+"""The arms of the replay: the product's own request path with the answer cache set in several ways, over one index.
+
+All arms read one collection and are asked each question in turn, so they see the same documents at the same time and
+their times are comparable. Vectors of questions come from a memory that all share: the time to encode a question is in
+no figure of an arm.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench._common.cache.oracle import NAME, Oracle
+from bench._common.engines import Encoders
+from bench._common.pipelines import KEY
+from bench._common.traces.events import Ask
+from bench._common.traces.judging import Verdict, judge
+from encoders.types import AsyncDenseEncoder, EncodedPassage, EncodedQuery, Outcome, TextKind, TokenizedText, WorkClass
+from indexers.index import Catalog
+from retrieval.admission import Admission
+from retrieval.answers.risks import Learned
+from retrieval.caching.embeddings import EmbeddingShape
+from retrieval.caching.memory import MemoryFigures
+from retrieval.caching.open import open_caches
+from retrieval.caching.shared import NoSharedTier
+from retrieval.clock import StageClock
+from retrieval.deadline import Deadline
+from retrieval.live import LiveSettings
+from retrieval.pipeline import Engines, Pipeline
+from retrieval.settings import Settings
+from retrieval.settings.load import Loaded
+from retrieval.thresholds import Overrides, resolve
+from retrieval.token_counters import RememberingCounter
+from retrieval.types import Completed, GenerateRequest, Reuse, ReuseReport, RetrieveRequest
+
+_PATIENCE_S = 60.0
+_MAX_OUTPUT_TOKENS = 512
+
+
+class KnownQuestions:
+    """The `AsyncDenseEncoder` of questions that were encoded before the replay."""
+
+    def __init__(self, encoder: AsyncDenseEncoder) -> None:
+        self._encoder = encoder
+        self._known: dict[str, Outcome[EncodedQuery]] = {}
+        self.model_id = encoder.model_id
+        self.revision = encoder.revision
+        self.dim = encoder.dim
+        self.max_tokens = encoder.max_tokens
+        self.codec = encoder.codec
+
+    async def learn(self, texts: Sequence[str]) -> None:
+        """Encodes texts for later."""
+        for text in texts:
+            if text not in self._known:
+                self._known[text] = await self._encoder.encode_query(text, None)
+
+    def vector(self, text: str) -> NDArray[np.float32]:
+        """Returns float32 [dim] of a text that was learned."""
+        value = self._known[text].value
+        assert value is not None
+        return value.vector
+
+    def tokenize(self, texts: Sequence[str], kind: TextKind) -> list[TokenizedText]:
+        """Tokenizes as the encoder behind it does."""
+        return self._encoder.tokenize(texts, kind)
+
+    async def encode(
+        self, texts: Sequence[str], kind: TextKind, work_class: WorkClass, deadline_ns: int | None
+    ) -> list[Outcome[NDArray[np.float32]]]:
+        """Encodes as the encoder behind it does."""
+        return await self._encoder.encode(texts, kind, work_class, deadline_ns)
+
+    async def encode_query(self, text: str, deadline_ns: int | None) -> Outcome[EncodedQuery]:
+        """Returns what was learned."""
+        return self._known[text]
+
+    async def encode_passages(
+        self, texts: Sequence[str], work_class: WorkClass, deadline_ns: int | None
+    ) -> list[Outcome[EncodedPassage]]:
+        """Encodes as the encoder behind it does."""
+        return await self._encoder.encode_passages(texts, work_class, deadline_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One request of one arm."""
+
+    own_ns: int  # without the model's time, and without encoding the question
+    reuse: Reuse
+    verdict: Verdict | None  # None when nothing that was made before served
+
+
+@dataclass(slots=True)
+class Arm:
+    """One way to set the caches, with what came of it."""
+
+    name: str
+    settings: Settings
+    oracle: Oracle
+    pipeline: Pipeline
+    engines: Engines
+    answered: list[Answered] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    labels_before_first: int | None = None  # labels until the first question in other words was served
+    asked_before_first: int = 0
+    _made: dict[str, Ask] = field(default_factory=dict)  # by the answer's key
+
+    @classmethod
+    def open(cls, name: str, settings: Settings, catalog: Catalog, encoder: KnownQuestions, encoders: Encoders) -> Arm:
+        """Opens a request path with caches of its own."""
+        loaded = Loaded(settings, {}, None)
+        live = LiveSettings(loaded, lambda: loaded)
+        counter = RememberingCounter(encoders.dense.tokenization, knows_passages=True)
+        oracle = Oracle(counter)
+        shape = EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)
+        caches = open_caches(live, shape, NoSharedTier())
+        engines = Engines(catalog, encoder, caches, None, counter, {NAME: oracle})
+        bounds = settings.admission
+        admission = Admission(bounds.max_concurrent, bounds.max_queued, bounds.max_wait_ms)
+        return cls(name, settings, oracle, Pipeline(engines, admission, live), engines)
+
+    async def ask(self, ask: Ask) -> None:
+        """Puts one question and judges what was served."""
+        self.oracle.expect(ask)
+        request = self._request(ask)
+        started = time.perf_counter_ns()
+        clock, deadline = StageClock(), Deadline.after(_PATIENCE_S)
+        report = ReuseReport()
+        async for event in self.pipeline.generate(request, clock, deadline):
+            if isinstance(event, Completed):
+                report = event.reuse
+        own_ns = time.perf_counter_ns() - started
+        if report.shadowed:
+            await self.oracle.idle()
+        self._note(ask, report, own_ns)
+
+    @property
+    def learned(self) -> Learned:
+        """What its risk control was taught."""
+        operations = self.engines.caches.answers.operations
+        return dict(operations.learned(KEY.tenant)).get(KEY.collection) or Learned()
+
+    @property
+    def memory(self) -> Mapping[str, MemoryFigures]:
+        """Its caches."""
+        caches = self.engines.caches
+        figures = (caches.answers.operations.figures, caches.results.figures, caches.embeddings.figures)
+        return {one.cache: one for one in figures}
+
+    def _note(self, ask: Ask, report: ReuseReport, own_ns: int) -> None:
+        if report.stored:
+            self._made[report.key] = ask
+        if report.reuse is Reuse.NONE:
+            self.reasons[report.reason] += 1
+            self.answered.append(Answered(own_ns, report.reuse, None))
+            return
+        if report.reuse is Reuse.SIMILAR and self.labels_before_first is None:
+            self.labels_before_first, self.asked_before_first = self.learned.labels, len(self.answered)
+        self.answered.append(Answered(own_ns, report.reuse, judge(ask, self._made[report.key])))
+
+    def _request(self, ask: Ask) -> GenerateRequest:
+        retrieve = RetrieveRequest(
+            request_id=str(len(self.answered)),
+            tenant=KEY.tenant,
+            collection=KEY.collection,
+            query=ask.text,
+            filter=None,
+            thresholds=resolve(self.settings, Overrides()),
+        )
+        return GenerateRequest(retrieve, NAME, _MAX_OUTPUT_TOKENS, 0.0)

@@ -1,0 +1,157 @@
+"""What the arms of the replay come to: hits by kind, false and stale ones with their intervals, times, memory, labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench._common.cache.arms import Arm
+from bench._common.cache.fixed import Cosines, FixedServed, scan_ns
+from bench._common.statistics import Quantiles, quantiles
+from bench._common.traces.judging import Verdict
+from retrieval.types import Reuse
+
+PROMPT_TOKENS_PER_S = 123.0  # SmolLM2-135M, Q4_1, llama.cpp on one thread of an idle two-core machine
+OUTPUT_TOKENS_PER_S = 53.0
+_Z = 1.959964  # 95 %
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share with its 95 % interval."""
+
+    count: int
+    of: int
+    low: float
+    high: float
+
+    @property
+    def value(self) -> float:
+        """The share; 0 of nothing."""
+        return self.count / self.of if self.of else 0.0
+
+    @classmethod
+    def measured(cls, count: int, of: int) -> Share:
+        """Returns a share with the score interval (Wilson, 1927): it stays within [0, 1] and is wide without counts."""
+        if of == 0:
+            return cls(0, 0, 0.0, 1.0)
+        share, square = count / of, _Z * _Z
+        middle = (share + square / (2 * of)) / (1 + square / of)
+        half = _Z / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
+        return cls(count, of, max(0.0, middle - half), min(1.0, middle + half))
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What the risk control was taught, and what it takes until a question in other words is served."""
+
+    labels: int
+    errors: int
+    labels_before_first: int | None  # None when none was ever served
+    requests_before_first: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmFigures:
+    """One arm over all passes."""
+
+    name: str
+    requests: int
+    equal: int  # hits
+    similar: int
+    hit_rate: float
+    false_hits: Share  # of all hits, the answers of other questions
+    false_similar: Share  # of the hits in other words alone
+    stale: int
+    hits: Quantiles  # own time: without the model's, and without encoding the question
+    misses: Quantiles
+    model_calls: int
+    calls_saved: float  # share of the requests
+    model_s: float  # what the model would have taken in all, at the documented speed
+    memory_bytes: Mapping[str, int]
+    reasons: Mapping[str, int]  # of misses
+    learning: Learning | None
+
+    @property
+    def precision(self) -> float:
+        """The share of the hits that were right: neither another question's answer nor an old one."""
+        hits = self.equal + self.similar
+        return 1 - (self.false_hits.count + self.stale) / hits if hits else 1.0
+
+
+def figures_of(arm: Arm) -> ArmFigures:
+    """Returns the figures of one of our arms."""
+    answered = arm.answered
+    hits = [one for one in answered if one.verdict is not None]
+    similar = [one for one in hits if one.reuse is Reuse.SIMILAR]
+    misses = [one.own_ns for one in answered if one.verdict is None]
+    learned, oracle = arm.learned, arm.oracle
+    return ArmFigures(
+        name=arm.name,
+        requests=len(answered),
+        equal=len(hits) - len(similar),
+        similar=len(similar),
+        hit_rate=len(hits) / max(1, len(answered)),
+        false_hits=_false([one.verdict for one in hits]),
+        false_similar=_false([one.verdict for one in similar]),
+        stale=sum(one.verdict is Verdict.STALE for one in hits),
+        hits=quantiles([one.own_ns for one in hits]),
+        misses=quantiles(misses),
+        model_calls=oracle.calls,
+        calls_saved=1 - oracle.calls / max(1, len(answered)),
+        model_s=oracle.prompt_tokens / PROMPT_TOKENS_PER_S + oracle.output_tokens / OUTPUT_TOKENS_PER_S,
+        memory_bytes={name: one.used_bytes for name, one in arm.memory.items()},
+        reasons=dict(arm.reasons.most_common()),
+        learning=_learning(arm) if learned.labels or learned.served else None,
+    )
+
+
+def fixed_figures(
+    threshold: float, served: Sequence[FixedServed], none: Arm, cosines: Cosines, *, retrieves: bool
+) -> ArmFigures:
+    """Returns the figures of the baseline: what it does besides its look-up is taken from the arm without a cache.
+
+    With `retrieves`, retrieval runs before the look-up, as it does before ours; the hits are the same.
+    """
+    hits = [one for one in served if one.verdict is not None]
+    similar = [one for one in hits if not one.equal]
+    entries = len(served) - len(hits)
+    scan = quantiles(scan_ns(cosines, entries))
+    scan_p50_ns = int(scan.p50_ms * 1e6)
+    own = [one.own_ns for one in none.answered]
+    missed = [own[place] + scan_p50_ns for place, one in enumerate(served) if one.verdict is None]
+    hit = [own[place] + scan_p50_ns for place, one in enumerate(served) if one.verdict is not None]
+    per_call = _model_s(none) / max(1, none.oracle.calls)
+    return ArmFigures(
+        name=f"fixed {threshold:g}, {'after' if retrieves else 'before'} retrieval",
+        requests=len(served),
+        equal=len(hits) - len(similar),
+        similar=len(similar),
+        hit_rate=len(hits) / max(1, len(served)),
+        false_hits=_false([one.verdict for one in hits]),
+        false_similar=_false([one.verdict for one in similar]),
+        stale=sum(one.verdict is Verdict.STALE for one in hits),
+        hits=quantiles(hit) if retrieves else scan,
+        misses=quantiles(missed),
+        model_calls=entries,
+        calls_saved=len(hits) / max(1, len(served)),
+        model_s=entries * per_call,
+        memory_bytes={"vectors": entries * cosines.vectors.shape[1] * 4},
+        reasons={"below the threshold": entries},
+        learning=None,
+    )
+
+
+def _model_s(arm: Arm) -> float:
+    oracle = arm.oracle
+    return oracle.prompt_tokens / PROMPT_TOKENS_PER_S + oracle.output_tokens / OUTPUT_TOKENS_PER_S
+
+
+def _false(verdicts: Sequence[Verdict | None]) -> Share:
+    return Share.measured(sum(one is Verdict.WRONG for one in verdicts), len(verdicts))
+
+
+def _learning(arm: Arm) -> Learning:
+    learned, first = arm.learned, arm.labels_before_first
+    return Learning(learned.labels, learned.errors, first, None if first is None else arm.asked_before_first)
