@@ -52,7 +52,7 @@ def encrypted() -> Iterator[Place]:
 @contextmanager
 def behind_sentinel() -> Iterator[Place]:
     """Gives one server and a Sentinel that knows it."""
-    with RedisServer() as server, running_sentinel(server, SERVICE) as sentinel:
+    with RedisServer() as server, running_sentinel(server.port, SERVICE) as sentinel:
         yield Place(options_from_url(f"redis+sentinel://{HOST}:{sentinel.port}/{SERVICE}"), [server])
 
 

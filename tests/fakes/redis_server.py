@@ -18,11 +18,11 @@ _CLUSTERED = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000")
 
 
 @contextmanager
-def running_sentinel(primary: RedisServer, service: str) -> Iterator[RedisServer]:
-    """Gives a Sentinel, alone in its quorum, that watches the primary and gives it up after 300 ms."""
+def running_sentinel(primary_port: int, service: str, down_after_ms: int = 300) -> Iterator[RedisServer]:
+    """Gives a Sentinel, alone in its quorum, that watches the primary and gives it up after a while of silence."""
     rules = [
-        f"sentinel monitor {service} {HOST} {primary.port} 1",
-        f"sentinel down-after-milliseconds {service} 300",
+        f"sentinel monitor {service} {HOST} {primary_port} 1",
+        f"sentinel down-after-milliseconds {service} {down_after_ms}",
         f"sentinel failover-timeout {service} 2000",
     ]
     with tempfile.TemporaryDirectory(prefix="headrace-sentinel-") as folder:
@@ -40,10 +40,10 @@ def running_cluster(count: int = 3) -> Iterator[list[RedisServer]]:
         for number, node in enumerate(nodes):
             with node.client() as client:
                 first, end = (_CLUSTER_SLOTS * edge // count for edge in (number, number + 1))
-                client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
-                client.execute_command("CLUSTER", "ADDSLOTS", *range(first, end))
+                client.cluster("SET-CONFIG-EPOCH", number + 1)
+                client.cluster("ADDSLOTS", *range(first, end))
                 if number:
-                    client.execute_command("CLUSTER", "MEET", HOST, nodes[0].port)
+                    client.cluster("MEET", HOST, nodes[0].port)
         for node in nodes:
             _wait_for_cluster(node, count)
         yield nodes
@@ -54,7 +54,7 @@ def _wait_for_cluster(node: RedisServer, count: int) -> None:
     until = time.monotonic() + START_S
     with node.client() as client:
         while True:
-            told = client.execute_command("CLUSTER INFO")
+            told = client.cluster("INFO")
             if told["cluster_state"] == "ok" and int(told["cluster_size"]) == count:
                 return
             assert time.monotonic() < until, told

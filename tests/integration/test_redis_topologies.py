@@ -1,20 +1,17 @@
-"""What is particular to TLS, to Sentinels and to a cluster: trust, a failover, and a node that goes and comes back."""
+"""What is particular to Sentinels and to a cluster: a failover, and a node that goes and comes back."""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import trustme
 from redis.crc import key_slot
 
 from retrieval.caching.redis.naming import redis_name
-from retrieval.caching.redis.options import Node, RedisOptions, TlsOptions, options_from_url
+from retrieval.caching.redis.options import RedisOptions, options_from_url
 from retrieval.caching.redis.tier import RedisTier, open_redis_tier
 from tests.fakes.cache_keys import cache_key
 from tests.fakes.redis_server import HOST, RedisServer, running_cluster, running_sentinel
@@ -32,12 +29,6 @@ def server() -> Iterator[RedisServer]:
     """Is a server without TLS."""
     with RedisServer() as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    """Is who vouches for the server, and for the client where the server asks."""
-    return trustme.CA()
 
 
 @asynccontextmanager
@@ -63,73 +54,6 @@ async def _until_it_holds(tier: RedisTier) -> None:
             await tier.available_within(WAIT_S)
 
 
-def _context(authority: trustme.CA, name: str = HOST, *, client_too: bool = False) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(name).configure_cert(context)
-    if client_too:
-        context.verify_mode = ssl.CERT_REQUIRED
-        authority.configure_trust(context)
-    return context
-
-
-def _written(folder: Path, name: str, blob: trustme.Blob) -> str:
-    path = folder / name
-    blob.write_to_path(str(path))
-    return str(path)
-
-
-@pytest.mark.parametrize("verify", [True, False])
-async def test_tier_trusts_only_the_given_authority(
-    server: RedisServer, authority: trustme.CA, tmp_path: Path, verify: bool
-) -> None:
-    """A server that another authority vouches for is unavailable, unless nobody is asked to verify."""
-    ca_file = _written(tmp_path, "ca.pem", trustme.CA().cert_pem)
-    async with running_proxy(server.port, _context(authority)) as proxy:
-        options = RedisOptions((Node(HOST, proxy.port),), tls=TlsOptions(ca_file, verify=verify))
-        async with _opened(options) as tier:
-            assert await tier.available_within(WAIT_S if not verify else 0.2) is not verify
-
-
-async def test_tier_refuses_a_certificate_of_another_name(
-    server: RedisServer, authority: trustme.CA, tmp_path: Path
-) -> None:
-    """The right authority is not enough: the certificate must be the server's own."""
-    ca_file = _written(tmp_path, "ca.pem", authority.cert_pem)
-    async with running_proxy(server.port, _context(authority, "elsewhere.example")) as proxy:
-        options = RedisOptions((Node(HOST, proxy.port),), tls=TlsOptions(ca_file))
-        async with _opened(options) as tier:
-            assert not await tier.available_within(0.2)
-
-
-async def test_tier_shows_its_own_certificate(server: RedisServer, authority: trustme.CA, tmp_path: Path) -> None:
-    """A server that asks for a certificate takes the client's."""
-    own = authority.issue_cert("client.example")
-    tls = TlsOptions(
-        _written(tmp_path, "ca.pem", authority.cert_pem),
-        _written(tmp_path, "cert.pem", own.cert_chain_pems[0]),
-        _written(tmp_path, "key.pem", own.private_key_pem),
-    )
-    async with running_proxy(server.port, _context(authority, client_too=True)) as proxy:
-        options = RedisOptions((Node(HOST, proxy.port),), tls=tls)
-        async with _opened(options) as tier:
-            assert await tier.available_within(WAIT_S)
-            assert await _holds(tier)
-        async with _opened(replace(options, tls=replace(tls, cert_file=None, key_file=None))) as tier:
-            assert not await tier.available_within(0.2)
-
-
-async def test_tier_does_not_speak_plainly_to_a_server_that_wants_tls(
-    server: RedisServer, authority: trustme.CA
-) -> None:
-    """One side with TLS and the other without is an unavailable tier, either way round."""
-    async with running_proxy(server.port, _context(authority)) as proxy:
-        options = RedisOptions((Node(HOST, proxy.port),))
-        async with _opened(options) as tier:
-            assert not await tier.available_within(0.2)
-    async with _opened(RedisOptions((Node(HOST, server.port),), tls=TlsOptions())) as tier:
-        assert not await tier.available_within(0.2)
-
-
 async def test_tier_follows_a_failover() -> None:
     """When the primary dies, look-ups are flagged misses until the Sentinel has named its successor, and go there."""
     with (
@@ -137,7 +61,7 @@ async def test_tier_follows_a_failover() -> None:
         RedisServer("--replicaof", HOST, str(primary.port)) as replica,
     ):
         replica.wait_for_log("sync: Finished with success")
-        with running_sentinel(primary, SERVICE) as sentinel:
+        with running_sentinel(primary.port, SERVICE) as sentinel:
             url = f"redis+sentinel://{HOST}:{sentinel.port}/{SERVICE}"
             async with _opened(options_from_url(url)) as tier:
                 assert await tier.available_within(WAIT_S)
@@ -153,7 +77,7 @@ async def test_tier_follows_a_failover() -> None:
 
 async def test_tier_is_unavailable_while_the_sentinel_knows_no_primary(server: RedisServer) -> None:
     """A service that the Sentinel does not know is no server, and neither is a Sentinel that is gone."""
-    with running_sentinel(server, SERVICE) as sentinel:
+    with running_sentinel(server.port, SERVICE) as sentinel:
         url = f"redis+sentinel://{HOST}:{sentinel.port}"
         async with _opened(options_from_url(f"{url}/other")) as tier:
             assert not await tier.available_within(0.2)
