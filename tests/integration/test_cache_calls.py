@@ -14,6 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headrace.v1 import admin_pb2_grpc, common_pb2, index_pb2_grpc, retrieval_pb2, retrieval_pb2_grpc
+from retrieval.caching.redis.tier import RedisTier
 from retrieval.client import Client, document, error_info, retrieve_request
 from retrieval.identity import Authenticator, hash_of
 from retrieval.live import LiveSettings
@@ -22,6 +23,7 @@ from retrieval.server.interceptor import Guard
 from retrieval.server.limits import Limits
 from retrieval.settings.load import Loaded, load_settings
 from retrieval.settings.service import ApiKey, AuthSettings
+from tests.fakes.redis_server import RedisServer
 
 QUESTION = "How tight is valve 7?"
 REWORDED = "Please tell me how tight valve 7 is"
@@ -197,6 +199,36 @@ async def test_cache_is_emptied_by_document_and_altogether(rig: _Rig) -> None:
     await root.invalidate_cache()
     assert sum((await entries()).values()) == 0
     assert not (await root.cache_stats()).HasField("shared")
+
+
+async def test_calls_reach_the_shared_tier(tmp_path: Path) -> None:
+    """With a Redis: its figures, an answer explained from there, one taken out of it, and its death told."""
+    with RedisServer() as redis:
+        settings = {"cache.redis.url": redis.url, "cache.redis.share_results": True, "cache.redis.budget_ms": 1000.0}
+        async with _serving(tmp_path / "data", **settings) as rig:
+            tier, root = rig.app.engines.caches.shared, rig.clients["root"]
+            assert isinstance(tier, RedisTier)
+            assert await tier.available_within(20.0)
+            _, kept = await rig.ask()
+            await tier.flush()
+            rig.app.engines.caches.answers.operations.forget_where(lambda answer: True)
+            assert (await root.explain_cache_key("docs", kept.key)).tier == common_pb2.CACHE_TIER_SHARED
+            _, there = await rig.ask()
+            assert (there.kind, there.tier) == (retrieval_pb2.REUSE_KIND_EQUAL, common_pb2.CACHE_TIER_SHARED)
+            assert (await root.report_answer("docs", kept.key, BAD)).removed
+            code, _ = await _refused(root.explain_cache_key("docs", kept.key))
+            assert code is grpc.StatusCode.NOT_FOUND
+            _, again = await rig.ask()
+            await tier.flush()
+            assert (again.kind, again.stored) == (retrieval_pb2.REUSE_KIND_UNSPECIFIED, True)
+            by_document = await root.invalidate_cache("docs", document_id="valve")
+            assert (by_document.shared, by_document.shared_available) == (2, True)  # the result and the answer
+            shared = (await root.cache_stats()).shared
+            assert (shared.kind, shared.available) == ("redis", True)
+            assert min(shared.lookups, shared.hits, shared.writes) > 0
+            redis.kill()
+            gone = await root.invalidate_cache()
+            assert (gone.shared, gone.shared_available) == (0, False)
 
 
 async def test_another_tenant_finds_nothing(rig: _Rig) -> None:
