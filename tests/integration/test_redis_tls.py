@@ -158,7 +158,7 @@ async def test_tier_speaks_tls_to_all_nodes_of_a_cluster(authority: trustme.CA, 
 async def _until_announced(nodes: list[RedisServer], ports: set[int]) -> None:
     """Asks until gossip has brought the ports to every node."""
     async with asyncio.timeout(WAIT_S):
-        for node in nodes:
-            with node.client() as client:
-                while {int(held["primary"][1]) for held in client.cluster("SLOTS").values()} != ports:
+        for server in nodes:
+            with server.client() as client:
+                while {node[1] for _, _, node in client.cluster("SLOTS")} != ports:
                     await asyncio.sleep(0)
