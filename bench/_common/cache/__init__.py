@@ -1,1 +1,1 @@
-"""The answer cache on traces and over the wire: the replay, its baseline and its figures, the echo beside the server."""
+"""The answer cache on traces and over the wire: the replay with its baseline, and the echo beside the server."""

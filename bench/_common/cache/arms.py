@@ -36,7 +36,7 @@ from retrieval.settings import Settings
 from retrieval.settings.load import Loaded
 from retrieval.thresholds import Overrides, resolve
 from retrieval.token_counters import RememberingCounter
-from retrieval.types import Completed, GenerateRequest, Reuse, ReuseReport, RetrieveRequest
+from retrieval.types import Completed, GenerateRequest, RetrieveRequest, Reuse, ReuseReport
 
 _PATIENCE_S = 60.0
 _MAX_OUTPUT_TOKENS = 512

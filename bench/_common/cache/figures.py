@@ -1,4 +1,4 @@
-"""What the arms of the replay come to: hits by kind, false and stale ones with their intervals, times, memory, labels."""
+"""What the arms of the replay come to: hits by kind, false and stale ones, intervals, times, memory, labels."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The baseline: a semantic cache as it is commonly built, with one cosine threshold and nothing else.
 
-Whatever was answered is kept with the vector of its question; a question whose nearest kept one reaches the threshold is
-served that one's answer. There is no guard, no evidence and no learning, only a time to live that no replay outlasts.
-The threshold is the lowest that kept the share of false hits within a target on another trace.
+Whatever was answered is kept with the vector of its question; a question whose nearest kept one reaches the threshold
+is served that one's answer. There is no guard, no evidence and no learning, only a time to live that no replay
+outlasts. The threshold is the lowest that kept the share of false hits within a target on other traces.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench._common.traces.events import Ask
 from bench._common.traces.judging import Verdict, judge
 from retrieval.answers.question import normalise
 
-THRESHOLDS = tuple(round(0.70 + 0.01 * step, 3) for step in range(30)) + (0.995, 0.999)
+THRESHOLDS = (*(round(0.70 + 0.01 * step, 3) for step in range(30)), 0.995, 0.999)
 
 
 @dataclass(frozen=True, slots=True)
