@@ -14,7 +14,7 @@ from indexers.filters import Filter
 from indexers.types import Epoch, Passage
 from rerank.calibrate import Mixture
 from rerank.stopping import StopRule
-from retrieval.clock import Ledger, RerankReport
+from retrieval.clock import Ledger
 
 
 class Mode(enum.Enum):
@@ -166,7 +166,6 @@ class Found:
     query_tokens: int = 0
     query_truncated: bool = False
     candidates: int = 0
-    rerank: RerankReport | None = None
     degraded: tuple[str, ...] = ()  # steps down that shaped it
     deadline_ns: int = 0  # of the request that it was made for, on the clock of time.monotonic_ns
     made_at_s: float = 0.0  # since the epoch

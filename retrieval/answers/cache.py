@@ -9,8 +9,7 @@ from encoders.types import EncodedQuery
 from retrieval.answers.agreement import answers_agree
 from retrieval.answers.asking import Asked
 from retrieval.answers.entry import Answer, Cited, Seen, decode, encode, fingerprint
-from retrieval.answers.gates import WORLD, Gates, Match, Pending, Tools
-from retrieval.answers.guard import read_facts
+from retrieval.answers.gates import WORLD, Gates, Match, Pending, Tools, facts_of
 from retrieval.answers.operating import AnswerOperations, Served
 from retrieval.answers.risks import Risks
 from retrieval.answers.store import AnswerStore, Kept
@@ -78,7 +77,7 @@ class AnswerCache:
         answer = None if stored is None else decode(stored.value, asked.key, asked.partition)
         if answer is None or self.operations.refuses(answer) or not self.gates.is_young(answer, asked.control):
             return None
-        kept = Kept(answer, read_facts(answer.question), encoded, None, 0, tier="shared")
+        kept = Kept(answer, facts_of(answer.question), encoded, None, 0, tier="shared")
         self._store.put(kept)
         return kept
 
@@ -89,7 +88,7 @@ class AnswerCache:
         answer = answer_of(asked, found, made, self._tools.now_s())
         if self._tier is not None:
             self._tier.put(answer.key, encode(answer), self._settings().ttl_s)
-        kept = Kept(answer, read_facts(answer.question), found.dense, asked.result_key, self._tools.now_ns())
+        kept = Kept(answer, facts_of(answer.question), found.dense, asked.result_key, self._tools.now_ns())
         return self._store.put(kept)
 
     def learn(self, asked: Asked, pending: Pending, fresh: str, *, shadowed: bool = False) -> bool:

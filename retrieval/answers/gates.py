@@ -28,6 +28,7 @@ from retrieval.settings.caching import AnswerCacheSettings
 from retrieval.types import CacheControl, EvidenceReport, Found, Reuse, ReuseReport, RiskReport
 
 _MOST_NEIGHBOURS = 8
+_LONGEST_READ = 1_000  # code points of a question
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,19 +128,21 @@ class Gates:
         assert found.dense is not None
         least = self._settings().min_similarity
         nearest = list(self._store.near(asked.partition, found.dense.vector, _MOST_NEIGHBOURS, least))
-        facts = read_facts(asked.question) if nearest else None
+        facts = facts_of(asked.question) if nearest else None
+        if facts is None:
+            return None
         matches = [self._judged(asked, facts, found, near) for near in nearest if near.kept.answer.key != asked.key]
         judged = [match for match in matches if match.pending is not None]
         best = max(judged, key=_score, default=None)
         return best or next(iter(matches), None)
 
-    def _judged(self, asked: Asked, facts: Facts | None, found: Found, near: Near) -> Match:
+    def _judged(self, asked: Asked, facts: Facts, found: Found, near: Near) -> Match:
         """Sends one answer through gates 2 to 4."""
         kept, similarity = near.kept, near.similarity
         report = ReuseReport(key=kept.answer.key.hex, similarity=similarity)
         if not self.is_young(kept.answer, asked.control):
             return Match(replace(report, reason="age"))
-        assert facts is not None
+        assert kept.facts is not None
         comparison = compare(facts, kept.facts)
         if comparison.refused:
             return Match(replace(report, reason=comparison.refused))
@@ -169,6 +172,11 @@ class Gates:
             similarity=similarity,
             evidence=evidence,
         )
+
+
+def facts_of(question: str) -> Facts | None:
+    """Returns what a question states; None for one that takes so long to read that others would wait."""
+    return read_facts(question) if len(question) <= _LONGEST_READ else None
 
 
 def _jitter(answer: Answer) -> float:

@@ -28,8 +28,8 @@ class Kept:
     """An answer with what is needed to compare its question with others."""
 
     answer: Answer
-    facts: Facts
-    encoded: EncodedQuery | None  # None when its question was not embedded: it serves equal ones alone
+    facts: Facts | None  # None for a question that is too long to be read: its answer serves equal ones alone
+    encoded: EncodedQuery | None  # None when its question was not embedded: the same
     result_key: CacheKey | None  # of the retrieval that its evidence was checked with last
     checked_at_ns: int  # when that was, on the clock of time.monotonic_ns
     tier: str = "memory"  # where it came from
@@ -82,7 +82,7 @@ class AnswerStore:
         self._replaced = None
         if key not in self._entries:
             return False
-        if kept.encoded is not None:
+        if kept.encoded is not None and kept.facts is not None:
             vector = kept.encoded.vector
             questions = self._questions.get(kept.answer.partition)
             if questions is None:

@@ -20,6 +20,7 @@ from retrieval.caching.shared import NoSharedTier, SharedTier
 from retrieval.caching.tiered import Sharing, Tiered
 from retrieval.errors import ConfigError
 from retrieval.live import LiveSettings
+from retrieval.settings import Settings
 from retrieval.settings.caching import CacheSettings, RedisSettings, key_bytes
 from retrieval.types import Found
 
@@ -36,6 +37,18 @@ def open_shared_tier(settings: RedisSettings) -> SharedTier:
         return open_redis_tier(_options(settings), _cipher(settings), settings.compress_above_bytes)
     except RedisOptionsError as error:
         raise ConfigError((f"cache.redis.{error}",)) from error
+
+
+def check_sharing(settings: Settings) -> None:
+    """Refuses to share search results of embedded collections.
+
+    Raises:
+        ConfigError: they would be shared: copies of one data folder go on from the same epoch with other documents.
+    """
+    if settings.cache.redis.share_results and settings.index.kind != "qdrant":
+        raise ConfigError(
+            ("cache.redis.share_results: needs index.kind = qdrant; a data folder is of one process alone",)
+        )
 
 
 def open_caches(live: LiveSettings, shape: EmbeddingShape, shared: SharedTier) -> Caches:

@@ -26,6 +26,7 @@ from headrace.v1 import (
     retrieval_pb2,
     retrieval_pb2_grpc,
 )
+from retrieval.caching.open import check_sharing
 from retrieval.errors import ConfigError
 from retrieval.identity import check_bind
 from retrieval.live import LiveSettings
@@ -60,6 +61,7 @@ def run_server(load: Callable[[], Loaded]) -> None:
     live = LiveSettings(load(), load)
     settings = live.current
     check_bind(settings)
+    check_sharing(settings)
     configure_log(settings.log.level, settings.log.format)
     live.subscribe(lambda changed: configure_log(changed.log.level, changed.log.format))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -43,6 +43,21 @@ class AnswerCacheSettings(Section):
     it no error is ever noticed, except by what apps report."""
 
 
+def key_bytes(secret: SecretStr) -> bytes:
+    """Returns the bytes of a key that was checked."""
+    return base64.b64decode(secret.get_secret_value())
+
+
+def _checked_key(value: SecretStr) -> SecretStr:
+    try:
+        decoded = base64.b64decode(value.get_secret_value(), validate=True)
+    except binascii.Error:
+        decoded = b""
+    if len(decoded) != _KEY_BYTES:
+        raise ValueError(f"must be {_KEY_BYTES} bytes in base64")
+    return value
+
+
 class TenantKeySettings(Section):
     """A key for the values of one tenant."""
 
@@ -93,7 +108,7 @@ class RedisSettings(Section):
     """How long vectors, scores and results are kept, give or take a tenth."""
 
     share_results: bool = False
-    """Whether search results go there too: reading one takes about as long as a search of an embedded collection."""
+    """Whether search results go there too; only with `index.kind = "qdrant"`, where processes share collections."""
 
     encryption_keys: tuple[SecretStr, ...] = ()
     """Keys of 32 bytes in base64, from which each tenant's own is derived: the first encrypts, all decrypt. Without
@@ -161,18 +176,3 @@ class CacheSettings(Section):
 
     policies: tuple[CachePolicySettings, ...] = live(())
     """What must not be cached."""
-
-
-def key_bytes(secret: SecretStr) -> bytes:
-    """Returns the bytes of a key that was checked."""
-    return base64.b64decode(secret.get_secret_value())
-
-
-def _checked_key(value: SecretStr) -> SecretStr:
-    try:
-        decoded = base64.b64decode(value.get_secret_value(), validate=True)
-    except binascii.Error:
-        decoded = b""
-    if len(decoded) != _KEY_BYTES:
-        raise ValueError(f"must be {_KEY_BYTES} bytes in base64")
-    return value

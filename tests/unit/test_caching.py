@@ -15,10 +15,13 @@ from indexers.types import Epoch
 from retrieval.caching import embeddings
 from retrieval.caching.embeddings import CachedQuery, EmbeddingShape, decode, encode
 from retrieval.caching.keys import CacheKey, Purpose, hash_parts
+from retrieval.caching.open import check_sharing
 from retrieval.caching.s3fifo import S3Fifo
 from retrieval.caching.shared import NoSharedTier, Stored
 from retrieval.caching.tiered import Sharing, Tiered
+from retrieval.errors import ConfigError
 from retrieval.scope import ModelRevisions, within
+from retrieval.settings import Settings
 from tests.fakes.scopes import scope
 
 VECTOR = np.array([0.6, 0.8], dtype=np.float32)
@@ -159,3 +162,12 @@ def test_embeddings_of_an_encoder_without_token_vectors_come_back_without() -> N
     assert len(found.encoded.tokens) == 0
     assert none is not None
     assert none.encoded.tokens is None
+
+
+def test_results_of_embedded_collections_are_not_shared() -> None:
+    """Two copies of a data folder would write different results under one key."""
+    shared = {"cache": {"redis": {"share_results": True}}}
+    check_sharing(Settings())
+    check_sharing(Settings.model_validate(shared | {"index": {"kind": "qdrant", "qdrant": {"url": "http://q:6334"}}}))
+    with pytest.raises(ConfigError, match="share_results"):
+        check_sharing(Settings.model_validate(shared))
