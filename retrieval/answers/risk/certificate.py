@@ -20,7 +20,6 @@ from retrieval.answers.risk.evidence import Ranked
 CONFIDENCE = 0.9
 _STARTS = 2
 _JUMP = 2.5  # from a failure's labels to the next start's
-SCORES = 2  # by which answers are ranked, each with a certificate of its own
 _GROWTH = 1.12  # from one level's labels to the next's
 _FIRST_LEVEL = 8
 
@@ -30,7 +29,6 @@ class Certificate:
     """Upper confidence bounds of the error rate at and above each of some scores."""
 
     scores: NDArray[np.float64]  # [levels], falling
-    mass: NDArray[np.float64]  # [levels], weights, rising
     trials: NDArray[np.float64]  # [levels], effective numbers, rising by and large
     bounds: NDArray[np.float64]  # [levels]
 
@@ -45,19 +43,19 @@ class Certificate:
         trials = np.divide(mass**2, squares, out=np.zeros(len(last)), where=squares > 0.0)
         rates = np.divide(wrong, mass, out=np.ones(len(last)), where=mass > 0.0)
         bounds = upper_bounds(np.minimum(rates, 1.0) * trials, trials, _each_confidence())
-        return cls(ranked.scores[last], mass, trials, bounds)
+        return cls(ranked.scores[last], trials, bounds)
 
-    def threshold(self, max_error_rate: float) -> tuple[float, float]:
-        """Returns the lowest score that is certified and the mass that reaches it; infinity and 0 when none is."""
+    def threshold(self, max_error_rate: float) -> float:
+        """Returns the lowest score that is certified; infinity when none is."""
         if max_error_rate <= 0.0:
-            return np.inf, 0.0
-        found, failures = (np.inf, 0.0), 0
+            return np.inf
+        found, failures = np.inf, 0
         needed = least_trials(max_error_rate, _each_confidence())
         for place in range(len(self.scores)):
             if self.trials[place] < needed:
                 continue
             if self.bounds[place] <= max_error_rate:
-                found = float(self.scores[place]), float(self.mass[place])
+                found = float(self.scores[place])
                 continue
             failures += 1
             if failures == _STARTS:
@@ -75,7 +73,7 @@ class Certificate:
 
 
 def _each_confidence() -> float:
-    return 1.0 - (1.0 - CONFIDENCE) / (_STARTS * SCORES)
+    return 1.0 - (1.0 - CONFIDENCE) / _STARTS
 
 
 def _levels(scores: NDArray[np.float64]) -> NDArray[np.int64]:

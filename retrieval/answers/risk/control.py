@@ -26,7 +26,7 @@ from retrieval.answers.risk.stored import pack_names, read_arrays, unpack_names,
 from retrieval.answers.risk.watch import Watch
 
 _ENTRIES = 20_000
-_RULES = 64  # bounds that are in use at a time
+_BOUNDS = 64  # bounds that are in use at a time
 _RENEW_LEAST, _RENEW_SHARE = 8, 32  # certificates are renewed after so many labels, or one part in so many of them
 
 
@@ -53,12 +53,6 @@ class RiskFigures:
     alarms: int  # times that the bound was seen broken, and the evidence dropped
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    ranking: int
-    threshold: float
-
-
 class RiskControl:
     """Judges and learns."""
 
@@ -70,17 +64,16 @@ class RiskControl:
         self._watch = Watch()
         self._alarms = 0
         self._due = 0
-        self._certificates = self._certified()
-        self._rules: dict[float, _Rule] = {}
+        self._certificate = Certificate.of(self._evidence.ranked(self._models.weights))
+        self._thresholds: dict[float, float] = {}
 
     def judge(self, entry: bytes, features: NDArray[np.float64], max_error_rate: float) -> Judgement:
         """Judges a stored answer for a question; `features` are those of `features_of`."""
         judged = self._judged(entry, features)
-        rule = self._rule(max_error_rate)
-        by = _scores(judged)[rule.ranking]
+        threshold = self._threshold(max_error_rate)
         # What is served shares the bound of all that is; what is not has that of all that scores no less.
-        bound, labels = self._certificates[rule.ranking].bound(min(by, rule.threshold))
-        serve = by >= rule.threshold
+        bound, labels = self._certificate.bound(min(judged.score, threshold))
+        serve = judged.score >= threshold
         estimate = 1.0 / (1.0 + math.exp(min(judged.score, 700.0)))
         return Judgement(judged.score, estimate, bound, labels, serve, max_error_rate)
 
@@ -120,9 +113,10 @@ class RiskControl:
         if self._watch.add(judgement.max_error_rate, correct=False) or overrun:
             self._start_anew()
             return
-        self._certificates = self._certified()
-        # The best ranking may be another one now; until the next label no rule changes but upwards.
-        self._rules = {rate: self._tightened(rate, rule) for rate, rule in self._rules.items()}
+        before = dict(self._thresholds)
+        self._renew()
+        # The renewal takes in labels since the last one, too; what they loosen waits for the next.
+        self._thresholds = {rate: max(old, self._certificate.threshold(rate)) for rate, old in before.items()}
 
     def forget(self, entry: bytes) -> None:
         """Drops what is known of an entry that is gone; what it taught about others stays."""
@@ -179,23 +173,14 @@ class RiskControl:
         score = (self._models.logit(inputs, fold) + offset.mean) * offset.sharpness
         return Judged(inputs, fold, offset, score)
 
-    def _rule(self, max_error_rate: float) -> _Rule:
-        """Returns the ranking that serves most under the bound, and from where on it does."""
-        rule = self._rules.get(max_error_rate)
-        if rule is None:
-            if len(self._rules) >= _RULES:
-                self._rules.clear()
-            found = [one.threshold(max_error_rate) for one in self._certificates]
-            ranking = max(range(len(found)), key=lambda place: found[place][1])
-            rule = self._rules[max_error_rate] = _Rule(ranking, found[ranking][0])
-        return rule
-
-    def _certified(self) -> tuple[Certificate, ...]:
-        return tuple(Certificate.of(one) for one in self._evidence.ranked(self._models.weights))
-
-    def _tightened(self, max_error_rate: float, rule: _Rule) -> _Rule:
-        threshold, _ = self._certificates[rule.ranking].threshold(max_error_rate)
-        return _Rule(rule.ranking, max(rule.threshold, threshold))
+    def _threshold(self, max_error_rate: float) -> float:
+        """Returns the score from which on is served under the bound."""
+        threshold = self._thresholds.get(max_error_rate)
+        if threshold is None:
+            if len(self._thresholds) >= _BOUNDS:
+                self._thresholds.clear()
+            threshold = self._thresholds[max_error_rate] = self._certificate.threshold(max_error_rate)
+        return threshold
 
     def _start_anew(self) -> None:
         """Drops the evidence after an alarm: nothing is served until it has been gathered again."""
@@ -205,14 +190,9 @@ class RiskControl:
         self._renew()
 
     def _renew(self) -> None:
-        self._certificates = self._certified()
-        self._rules.clear()
+        self._certificate = Certificate.of(self._evidence.ranked(self._models.weights))
+        self._thresholds.clear()
         self._due = max(_RENEW_LEAST, len(self._evidence) // _RENEW_SHARE)
-
-
-def _scores(judged: Judged) -> tuple[float, float]:
-    """Returns what answers may be ranked by: the log odds that they serve, and the plain cosine (the first input)."""
-    return judged.score, float(np.float32(judged.inputs[0]))
 
 
 def _shapes(inputs: int) -> dict[str, tuple[int, ...]]:

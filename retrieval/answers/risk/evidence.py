@@ -46,7 +46,7 @@ class Judged:
 class Ranked:
     """Labelled evidence, best score first."""
 
-    scores: NDArray[np.float64]  # [n]
+    scores: NDArray[np.float64]  # [n], log odds
     weights: NDArray[np.float64]  # [n]
     errors: NDArray[np.float64]  # [n], 0 or 1
     trials: NDArray[np.float64]  # [n], 0 for a complaint, which counts as an error and not as a trial
@@ -96,8 +96,8 @@ class EvidenceWindow:
         self._reports.append(self._row(judged, _stratum(judged.score), correct=False))
         return True
 
-    def ranked(self, weights: NDArray[np.float64]) -> tuple[Ranked, Ranked]:
-        """Returns the evidence by log odds under the pooled weights [FOLDS, inputs] of now, and by its first input."""
+    def ranked(self, weights: NDArray[np.float64]) -> Ranked:
+        """Returns the evidence by its log odds under the pooled weights [FOLDS, inputs] of now."""
         reports = self._reports.filled[self._alive()]
         rows = np.concatenate((self._labels.filled, reports)).astype(np.float64)
         inputs, figures = rows[:, : self._inputs], rows[:, self._inputs :]
@@ -108,8 +108,8 @@ class EvidenceWindow:
         trials = np.ones(len(rows))
         trials[len(rows) - len(reports) :] = 0.0
         shares = each[figures[:, _STRATUM].astype(np.int64)]
-        by_model, by_first = (_ranked(one, shares, figures[:, _ERROR], trials) for one in (scores, inputs[:, 0]))
-        return by_model, by_first
+        order = np.argsort(-scores, kind="stable")
+        return Ranked(scores[order], shares[order], figures[order, _ERROR], trials[order])
 
     def content(self) -> dict[str, NDArray[np.generic]]:
         """Returns all that is known, by name."""
@@ -134,6 +134,38 @@ class EvidenceWindow:
         number = float(self._counts.sum())
         figures = [offset.mean, offset.sharpness, judged.fold, 0.0 if correct else 1.0, stratum, number]
         return np.concatenate((judged.inputs, figures))
+
+
+class _Rows:
+    """Rows of numbers that grow by doubling."""
+
+    def __init__(self, columns: int) -> None:
+        self.rows = np.zeros((_FIRST_ROWS, columns), dtype=np.float32)
+        self.count = 0
+
+    @property
+    def filled(self) -> NDArray[np.float32]:
+        """The rows there are."""
+        return self.rows[: self.count]
+
+    def append(self, row: NDArray[np.floating]) -> int:
+        """Adds a row and returns its place."""
+        if self.count == len(self.rows):
+            self.rows = np.concatenate((self.rows, np.zeros_like(self.rows)))
+        self.rows[self.count] = row
+        self.count += 1
+        return self.count - 1
+
+    def keep(self, chosen: NDArray[np.bool_]) -> None:
+        """Drops the rows that are not chosen."""
+        kept = self.filled[chosen]
+        self.count = len(kept)
+        self.rows[: self.count] = kept
+
+
+def columns(inputs: int) -> int:
+    """Returns the columns of a row with so many inputs."""
+    return inputs + _COLUMNS
 
 
 class _Rows:
