@@ -12,13 +12,13 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from bench._common.consistency.facts import topic_of
+from bench._common.consistency.facts import statement, topic_of
 from encoders.types import EncodedPassage, EncodedQuery, Outcome, TextKind, TokenCodec, TokenizedText, WorkClass
 from retrieval.assembly import PassageCounter
 from retrieval.token_counters import RememberingCounter
 from retrieval.types import BackendEnd, Delta, FinishReason, GenerationParams, Prompt, Usage
 
-DIM = 32
+DIM = 128
 UNKNOWN = "The sources do not say."
 _WORD = re.compile(r"\w+|[^\w\s]")
 _STOP_WORDS = frozenset(
@@ -98,7 +98,9 @@ class FactBackend:
         phrase = topic_of(prompt.question).phrase
         sources = prompt.context.citations
         source = next((one for one in sources if phrase in one.passage.text), None)
-        said, number = (UNKNOWN, 1) if source is None else (_sentence(source.passage.text, phrase), source.number)
+        said, number = UNKNOWN, 1
+        if source is not None:
+            said, number = statement(source.passage.title, source.passage.text), source.number
         for piece in (said[:9], said[9:], f"{_marked(next(self._marks))} [{number}", "]"):
             await asyncio.sleep(0)
             yield Delta(piece)
@@ -124,10 +126,6 @@ def said_in(answer: str) -> str:
 
 def _marked(number: int) -> str:
     return "".join(_ONE if digit == "1" else _ZERO for digit in f"{number:b}")
-
-
-def _sentence(text: str, phrase: str) -> str:
-    return next(f"{one.rstrip('.')}." for one in text.split(". ") if phrase in one)
 
 
 def _tokenized(text: str) -> TokenizedText:

@@ -71,7 +71,17 @@ class Values:
         return next(self._numbers)
 
 
-def fact_document(document_id: str, topic: Topic, site: str, value: int) -> Document:
-    """Returns a document that states the figure."""
+def fact_document(document_id: str, topic: Topic, site: str, value: int, sheet: int) -> Document:
+    """Returns a document that states the figure; its title is a part of what it says."""
     text = f"The {topic.phrase} is {value} units. It was measured on the bench."
-    return Document(document_id, f"Sheet of the {topic.part}", text, metadata={"site": site})
+    return Document(document_id, title_of(sheet), text, metadata={"site": site})
+
+
+def title_of(sheet: int) -> str:
+    """Returns the title of a document."""
+    return f"Sheet {sheet}"
+
+
+def statement(title: str, text: str) -> str:
+    """Returns what a document says, as answers put it."""
+    return f"{text.partition('. ')[0]} by {title}."

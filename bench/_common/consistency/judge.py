@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from bench._common.consistency.engines import UNKNOWN, mark_of, said_in
-from bench._common.consistency.facts import Topic, topic_of
+from bench._common.consistency.facts import Topic, statement, topic_of
 from bench._common.consistency.truth import Asked, Truth
 from retrieval.answers.question import normalise
 from retrieval.types import Completed, FinishReason, Hit, Retrieved, RetrieveRequest, Reuse
@@ -71,7 +71,7 @@ class Judge:
     def _judge_hits(self, asked: Asked, topic: Topic, hits: tuple[Hit, ...]) -> None:
         for hit in hits:
             passage = hit.passage
-            if not self._truth.may_read(asked, passage.document_id, passage.text):
+            if not self._truth.may_read(asked, passage):
                 self.condemn(self._truth.fault(asked.key, passage.text), (asked, passage.document_id, passage.text))
         told = any(topic.phrase in hit.passage.text for hit in hits)
         if not told and not self._truth.may_say_nothing(asked, topic):
@@ -96,7 +96,7 @@ class Judge:
             source = sources.get(mark.number)
             if source is None or source.document_id != mark.document_id:
                 self.condemn("citation", ("cites what is not there", mark, reply.answer))
-            elif said != UNKNOWN and said not in source.text:
+            elif said not in (UNKNOWN, statement(source.title, source.text)):
                 self.condemn("citation", ("the source does not say it", mark, reply.answer, source.text))
             if reply.answer[mark.start : mark.end] != f"[{mark.number}]":
                 self.condemn("citation", ("points elsewhere", mark, reply.answer))

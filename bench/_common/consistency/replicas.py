@@ -79,7 +79,7 @@ class Replica:
 def flags_for(redis_url: str) -> dict[str, Any]:
     """Returns settings in which similar questions are served soon, and memory is short enough for Redis to matter."""
     return {
-        "retrieval.top_k": 4,
+        "retrieval.top_k": 6,
         "retrieval.candidates": 20,
         "rerank.enabled": False,
         "rerank.late.enabled": False,

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bench._common.consistency.facts import Topic
-from indexers.types import CollectionKey, Document
+from bench._common.consistency.facts import Topic, statement
+from indexers.types import CollectionKey, Document, Passage
 
 
 class Clock:
@@ -74,6 +74,7 @@ class Truth:
         self._histories[key].setdefault(document_id, _History()).versions.append(version)
         if version.document is not None and version.topic is not None:
             self._written[version.document.text] = key
+            self._written[_said(version.document)] = key
 
     def acknowledge(self, key: CollectionKey, document_id: str, now_ns: float) -> None:
         """Says that the last write that was begun is acknowledged."""
@@ -101,11 +102,13 @@ class Truth:
         """Returns the versions of a document that were there once."""
         return [one for one in self._histories[key][document_id].versions if one.document is not None]
 
-    def may_read(self, asked: Asked, document_id: str, text: str) -> bool:
-        """Tells whether a document with just this text may have been read."""
+    def may_read(self, asked: Asked, passage: Passage) -> bool:
+        """Tells whether a document with just this title and text may have been read."""
         return any(
-            one.document is not None and one.document.text == text and _passes(one, asked.site)
-            for one in self._readable(asked, document_id)
+            _passes(one, asked.site)
+            and one.document is not None
+            and (one.document.title, one.document.text) == (passage.title, passage.text)
+            for one in self._readable(asked, passage.document_id)
         )
 
     def may_say_nothing(self, asked: Asked, topic: Topic) -> bool:
@@ -115,10 +118,10 @@ class Truth:
             for document_id in self._histories[asked.key]
         )
 
-    def may_quote(self, asked: Asked, topic: Topic, sentence: str) -> bool:
-        """Tells whether a document on the topic that may have been read says the sentence."""
+    def may_quote(self, asked: Asked, topic: Topic, said: str) -> bool:
+        """Tells whether a document on the topic that may have been read says so."""
         return any(
-            one.topic == topic and one.document is not None and sentence in one.document.text
+            one.topic == topic and one.document is not None and _said(one.document) == said
             for document_id in self._histories[asked.key]
             for one in self._readable(asked, document_id)
             if _passes(one, asked.site)
@@ -126,10 +129,10 @@ class Truth:
 
     def fault(self, key: CollectionKey, said: str) -> str:
         """Returns what is wrong with a text that must not be served."""
-        owners = {owner for text, owner in self._written.items() if said in text}
-        if any(owner.tenant != key.tenant for owner in owners):
-            return "cross-tenant"
-        return "stale" if key in owners else "cross-collection" if owners else "wrong"
+        owner = self._written.get(said)
+        if owner is None:
+            return "wrong"
+        return "cross-tenant" if owner.tenant != key.tenant else "stale" if owner == key else "cross-collection"
 
     def trim(self, before_ns: float) -> None:
         """Forgets what nobody can read any more who asks from then on, but one old version a document."""
@@ -142,6 +145,10 @@ class Truth:
         for version in self._histories[asked.key][document_id].versions:
             if version.begun_ns < asked.ended_ns and asked.begun_ns < version.ended_ns:
                 yield version
+
+
+def _said(document: Document) -> str:
+    return statement(document.title, document.text)
 
 
 def _passes(version: Version, site: str | None) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from bench._common.consistency.facts import FIELDS, NOISE, SITES, TOPICS, Topic, Values, fact_document
+from bench._common.consistency.facts import FIELDS, NOISE, SITES, TOPICS, Topic, Values, fact_document, title_of
 from bench._common.consistency.replicas import Replica
 from bench._common.consistency.truth import Clock, Truth, Version
 from indexers.types import CollectionKey, Document
@@ -75,7 +75,7 @@ class Writer:
             site = next(one for one in SITES if one != document.metadata["site"])
             return replace(document, metadata={"site": site})
         if kind == "rename":
-            return replace(document, title=f"Sheet {self._random.randrange(1000)}")
+            return replace(document, title=title_of(self._values.next()))
         if kind == "revert":
             earlier = self._random.choice(self._truth.earlier(key, name)).document
             assert earlier is not None
@@ -83,7 +83,7 @@ class Writer:
         return self._fact(name, version.topic, str(document.metadata["site"]))
 
     def _fact(self, name: str, topic: Topic, site: str) -> Document:
-        document = fact_document(name, topic, site, self._values.next())
+        document = fact_document(name, topic, site, self._values.next(), self._values.next())
         self._topics[document.text] = topic
         return document
 
