@@ -13,6 +13,8 @@ import pytest
 from encoders.types import WorkClass
 from indexers.index import Index
 from indexers.types import CollectionKey, Document, FieldType
+from retrieval.answers.guard import compare, read_facts
+from retrieval.answers.similarity import features_of
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
 from retrieval.errors import NotCached
@@ -179,6 +181,55 @@ async def test_similar_question_is_not_served_before_there_is_evidence(rig: Rig)
     assert end.reuse.reason
     assert end.reuse.reuse is Reuse.NONE
     assert len(rig.backend.asked) == 2
+
+
+SIMILAR = "Please tell me how tight valve 7 is"
+
+
+async def teach(rig: Rig, label_count: int = 900) -> None:
+    """Gives the collection's risk control the evidence that answers to such questions serve well."""
+    encoder = rig.app.engines.encoder
+    asked, stored = [(await encoder.encode_query(text, None)).value for text in (SIMILAR, QUESTION)]
+    assert asked is not None
+    assert stored is not None
+    features = features_of(asked, stored, compare(read_facts(SIMILAR), read_facts(QUESTION)))
+    control = rig.app.engines.caches.answers._risks.of(KEY)
+    for number in range(label_count):
+        entry = number.to_bytes(32, "big")
+        control.learn(entry, control.judge(entry, features, 0.01), features, correct=True)
+
+
+async def test_similar_question_is_served_once_there_is_evidence(tmp_path: Path) -> None:
+    """Its gates are reported; it is compared in the shadow, and what is learned counts."""
+    async with opened(tmp_path / "data", **{"cache.answers.shadow_share": 1.0}) as rig:
+        fresh, _ = await rig.ask()
+        await rig.ask(SIMILAR, CacheControl(no_store=True))
+        await teach(rig)
+        control = rig.app.engines.caches.answers._risks.of(KEY)
+        before = control.figures.served_labels
+        served, end = await rig.ask(SIMILAR)
+        assert served == fresh
+        assert (end.reuse.reuse, end.reuse.shadowed) == (Reuse.SIMILAR, True)
+        assert end.reuse.risk is not None
+        assert end.reuse.risk.error_bound <= end.reuse.risk.max_error_rate == 0.01
+        assert 0.7 <= end.reuse.similarity < 1.0
+        await rig.pipeline._writer.settle()
+        assert rig.backend.asked == [QUESTION, SIMILAR, SIMILAR]
+        assert control.figures.served_labels == before + 1
+        _, other = await rig.ask("Please tell me how tight valve 8 is")
+        assert other.reuse.reason == "number"
+
+
+@pytest.mark.parametrize("setting", [{"similar": False}, {"max_error_rate": 0.0}, {"min_similarity": 1.0}])
+async def test_similar_questions_can_be_left_out(tmp_path: Path, setting: dict[str, object]) -> None:
+    """Switched off, at no accepted error, or at identity alone, evidence changes nothing; equal ones serve (SEM-04)."""
+    flags = {f"cache.answers.{name}": value for name, value in setting.items()}
+    async with opened(tmp_path / "data", **flags) as rig:
+        await rig.ask()
+        await teach(rig)
+        _, end = await rig.ask(SIMILAR)
+        _, equal = await rig.ask()
+        assert (end.reuse.reuse, equal.reuse.reuse) == (Reuse.NONE, Reuse.EQUAL)
 
 
 async def test_long_question_is_neither_looked_up_nor_stored(rig: Rig) -> None:
