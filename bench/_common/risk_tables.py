@@ -22,6 +22,11 @@ class StreamRow:
     runs: Sequence[Streamed]
 
     @property
+    def unbroken(self) -> int:
+        """Runs whose 95 % interval leaves the bound possible."""
+        return sum(interval(run.errors, run.served)[0] <= self.bound for run in self.runs)
+
+    @property
     def held(self) -> int:
         """Runs whose measured error rate is within the bound."""
         return sum(run.errors <= self.bound * run.served for run in self.runs)
@@ -67,6 +72,7 @@ def print_streams(rows: Sequence[StreamRow]) -> None:
         "bound %",
         "seeds",
         "held",
+        "possible",
         "served",
         "worst %",
         "95 % low",
@@ -104,7 +110,7 @@ def _stream_row(row: StreamRow) -> tuple[str | int | float, ...]:
     labels = int(np.median([run.labels_before_first for run in row.runs]))
     figures = (100 * worst.errors / max(1, worst.served), 100 * low, 100 * high, 100 * true)
     alarms = sum(run.alarms for run in row.runs)
-    return (row.name, 100 * row.bound, len(row.runs), row.held, served, *figures, labels, alarms)
+    return (row.name, 100 * row.bound, len(row.runs), row.held, row.unbroken, served, *figures, labels, alarms)
 
 
 def _pair_row(row: PairRow) -> tuple[str | int | float, ...]:

@@ -159,7 +159,7 @@ def test_control_is_bounded() -> None:
 
 
 def test_sampled_labels_weigh_their_stratum_not_themselves() -> None:
-    """A few sampled labels leave the others far more of an effective number than the 76 of their bare inverse shares."""
+    """Sampled labels leave the others far more of an effective number than the 76 of bare inverse shares."""
     control = RiskControl()
     _teach(control, 400)
     for number in range(20):

@@ -124,7 +124,7 @@ class RiskControl:
 
     def serves(self, max_error_rate: float) -> bool:
         """Tells whether the evidence lets anything be served under the bound now."""
-        return math.isfinite(self._rule(max_error_rate).threshold)
+        return math.isfinite(self._threshold(max_error_rate))
 
     def to_bytes(self) -> bytes:
         """Returns all that was learned, to be kept over a restart."""

@@ -168,44 +168,5 @@ def columns(inputs: int) -> int:
     return inputs + _COLUMNS
 
 
-class _Rows:
-    """Rows of numbers that grow by doubling."""
-
-    def __init__(self, columns: int) -> None:
-        self.rows = np.zeros((_FIRST_ROWS, columns), dtype=np.float32)
-        self.count = 0
-
-    @property
-    def filled(self) -> NDArray[np.float32]:
-        """The rows there are."""
-        return self.rows[: self.count]
-
-    def append(self, row: NDArray[np.floating]) -> int:
-        """Adds a row and returns its place."""
-        if self.count == len(self.rows):
-            self.rows = np.concatenate((self.rows, np.zeros_like(self.rows)))
-        self.rows[self.count] = row
-        self.count += 1
-        return self.count - 1
-
-    def keep(self, chosen: NDArray[np.bool_]) -> None:
-        """Drops the rows that are not chosen."""
-        kept = self.filled[chosen]
-        self.count = len(kept)
-        self.rows[: self.count] = kept
-
-
-def columns(inputs: int) -> int:
-    """Returns the columns of a row with so many inputs."""
-    return inputs + _COLUMNS
-
-
-def _ranked(
-    scores: NDArray[np.float64], weights: NDArray[np.float64], errors: NDArray[np.float64], trials: NDArray[np.float64]
-) -> Ranked:
-    order = np.argsort(-scores, kind="stable")
-    return Ranked(scores[order], weights[order], errors[order], trials[order])
-
-
 def _stratum(score: float) -> int:
     return int(np.clip((score - _LOWEST_LOGIT) / _LOGIT_STEP, 0, STRATA - 1))
