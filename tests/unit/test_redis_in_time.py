@@ -150,3 +150,20 @@ async def test_closing_cancels_what_is_under_way(breaker: Breaker) -> None:
     await asyncio.sleep(0)
     await in_time.close()
     assert await asyncio.gather(*callers) == [None, None]
+
+
+async def test_budget_spent_waiting_for_a_lane_is_not_blamed_on_redis(breaker: Breaker) -> None:
+    """A call that began late is given its own time before the breaker hears of it, though its caller has gone."""
+    in_time = InTime(breaker, LONG_S, 1)
+    first, second = asyncio.Event(), asyncio.Event()
+    holder = asyncio.create_task(in_time.run(_after(first)))
+    await asyncio.sleep(0)
+    in_time._budget_s = SHORT_S
+    late = asyncio.create_task(in_time.run(_after(second)))
+    await asyncio.wait([late], timeout=SHORT_S / 2)
+    first.set()
+    assert await holder == "late"
+    assert await late is None
+    assert not breaker.is_open
+    second.set()
+    await in_time.close()

@@ -33,17 +33,18 @@ class InTime:
     async def run(self, call: Callable[[], Awaitable[_T]]) -> _T | None:
         """Returns what the call returned; None when it failed or took too long. Raises for cancellation alone."""
         loop = asyncio.get_running_loop()
-        outcome = _Outcome[_T](self._breaker, loop.time() + self._budget_s)
-        if not await self._enter(outcome.deadline_s):
+        deadline_s = loop.time() + self._budget_s
+        if not await self._enter(deadline_s):
             self.failures += 1
             return None
+        outcome = _Outcome[_T](self._breaker, loop.time() + self._budget_s)
         task = loop.create_task(self._call(call, outcome))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
-            await asyncio.wait((task,), timeout=max(0.0, outcome.deadline_s - loop.time()))
+            await asyncio.wait((task,), timeout=max(0.0, deadline_s - loop.time()))
             if not task.done():
-                await self._give_up(task, outcome)
+                await self._give_up(task, outcome, loop.time() - deadline_s)
         finally:
             outcome.awaited = False
         if outcome.result is None:
@@ -81,15 +82,18 @@ class InTime:
         finally:
             self._lanes.release()
 
-    async def _give_up(self, task: asyncio.Task[None], outcome: _Outcome[_T]) -> None:
-        """Ends the wait. A reply that came in time may still need some turns of a loop that was busy elsewhere."""
-        loop = asyncio.get_running_loop()
-        late_s = loop.time() - outcome.deadline_s
+    async def _give_up(self, task: asyncio.Task[None], outcome: _Outcome[_T], late_s: float) -> None:
+        """Ends the wait. A reply that came in time may still need some turns of a loop that was busy elsewhere.
+
+        Redis is blamed when it had the whole budget, and not when the caller spent it waiting for a lane or this loop
+        spent it elsewhere; then the call's own end will tell.
+        """
         for _ in range(_TURNS):
             if task.done():
                 return
             await asyncio.sleep(0)
-        if late_s < _LATE_SHARE * self._budget_s and not task.done():
+        had_its_time = asyncio.get_running_loop().time() >= outcome.deadline_s
+        if had_its_time and late_s < _LATE_SHARE * self._budget_s and not task.done():
             outcome.settle(well=False)
 
 
@@ -100,7 +104,7 @@ class _Outcome(Generic[_T]):
         self._breaker = breaker
         self._settled = False
         self.awaited = True  # by the caller, who has not gone or given up
-        self.deadline_s = deadline_s
+        self.deadline_s = deadline_s  # until when an answer counts as one in time, whoever waits for it
         self.result: _T | None = None
 
     def settle(self, *, well: bool) -> None:
