@@ -81,6 +81,8 @@ def _options(settings: RedisSettings) -> RedisOptions:
     return replace(
         options,
         tls=tls,
+        sentinel_username=settings.sentinel_username or None,
+        sentinel_password=settings.sentinel_password.get_secret_value() or None,
         budget_ms=settings.budget_ms,
         max_connections=settings.max_connections,
         key_prefix=settings.key_prefix,

@@ -80,6 +80,12 @@ class RedisSettings(Section):
     """`redis://user:password@host:port/database`, `rediss://` for TLS, `redis+cluster://host:port,host:port` or
     `redis+sentinel://host:port,host:port/service/database` (`rediss+...` with TLS); empty for none."""
 
+    sentinel_username: str = ""
+    """The user of the Sentinels; empty for the default one."""
+
+    sentinel_password: SecretStr = SecretStr("")
+    """The password of the Sentinels, which is not the server's; empty for none."""
+
     tls_ca_file: str = ""
     """Certificates that are trusted, as PEM; empty for those of the system."""
 
