@@ -25,10 +25,10 @@ from bench._common.plots import Line, Titles, plot_lines
 from bench._common.results import plain, write_results
 from bench._common.risk_cases import Cases, cases_of, encode_questions, nearest_pairs
 from bench._common.risk_prior import fit_prior, show_prior
-from bench._common.risk_replay import Curve, curve_of, replay, serve_fixed, tuned_threshold
+from bench._common.risk_replay import Curve, curve_of, replay, scores_of, serve_fixed, tuned_threshold
 from bench._common.risk_sets import read_cached_questions, read_pairs, split
 from bench._common.risk_streams import StreamLaw, run_stream
-from bench._common.risk_tables import PairRow, StreamRow, print_pairs, print_streams
+from bench._common.risk_tables import PairRow, RankingRow, StreamRow, print_pairs, print_rankings, print_streams
 from bench._common.tables import say
 from retrieval.settings import Settings
 
@@ -42,6 +42,7 @@ _PAIR_SETS: Mapping[str, tuple[float, ...]] = {
     "quora-cache": (0.05, 0.1),
 }
 _FITTED = ("clinc150", "squad-disfluent")
+_RANKING_RATES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1)
 _CURVE_BOUNDS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
 
 
@@ -69,6 +70,7 @@ class Report:
     streams: Sequence[StreamRow]
     pairs: Sequence[PairRow]
     curves: Sequence[PairRow]
+    rankings: Sequence[RankingRow]
 
 
 def main() -> None:
@@ -83,6 +85,7 @@ def main() -> None:
     print_streams(report.streams)
     print_pairs("At the bounds", report.pairs)
     print_pairs("Over all bounds", report.curves)
+    print_rankings(_RANKING_RATES, report.rankings)
     outputs = options.outputs(arguments)
     if outputs.json_file:
         write_results(outputs.json_file, plain(report), settings)
@@ -136,7 +139,8 @@ def _measure(halves: Mapping[str, Halves], arguments: argparse.Namespace) -> Rep
         for name, law in laws.items()
         for rate in _STREAM_BOUNDS
     ]
-    return Report(trials.shadow_share, streams, pairs, curves)
+    rankings = [row for name, half in halves.items() for row in _rankings(name, half)]
+    return Report(trials.shadow_share, streams, pairs, curves, rankings)
 
 
 def _row(name: str, half: Halves, rate: float, trials: Trials, *, guarded: bool) -> PairRow:
@@ -152,6 +156,17 @@ def _row(name: str, half: Halves, rate: float, trials: Trials, *, guarded: bool)
         tuned=serve_fixed(used.test, tuned_threshold(used.tune, rate)),
         fixed_at_same_rate=[curve.most(one.rate) for one in runs],
     )
+
+
+def _rankings(name: str, half: Halves) -> list[RankingRow]:
+    test, passed = half.test, half.test.passed()
+    scored = {
+        "cosine": curve_of(test.cosines, test.correct),
+        "guard, then cosine": curve_of(passed.cosines, passed.correct),
+        "ours": curve_of(scores_of(half.tune, test, 0), test.correct),
+        "guard, then ours": curve_of(scores_of(half.tune.passed(), passed, 0), passed.correct),
+    }
+    return [RankingRow(name, label, [curve.most(rate) for rate in _RANKING_RATES]) for label, curve in scored.items()]
 
 
 def _plot(path: Path, halves: Mapping[str, Halves], report: Report) -> None:

@@ -74,6 +74,21 @@ def replay(tune: Cases, test: Cases, max_error_rate: float, shadow_share: float,
     return Served(hits, errors)
 
 
+def scores_of(tune: Cases, test: Cases, seed: int) -> NDArray[np.float64]:
+    """Returns our score of each pair to measure on, as it was when it was judged, by a control that serves nothing."""
+    random = np.random.default_rng(seed)
+    control = RiskControl()
+    for place in random.permutation(len(tune.entries)):
+        _judge(control, tune, int(place), 0.0, 1.0, random)
+    scores = np.zeros(len(test.entries))
+    for place in random.permutation(len(test.entries)):
+        entry, features = test.entries[place], test.features[place]
+        judgement = control.judge(entry, features, 0.0)
+        control.learn(entry, judgement, features, bool(test.correct[place]))
+        scores[place] = judgement.score
+    return scores
+
+
 def _judge(
     control: RiskControl, cases: Cases, place: int, rate: float, share: float, random: np.random.Generator
 ) -> bool:

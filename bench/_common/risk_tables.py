@@ -56,6 +56,15 @@ class PairRow:
         return sum(one.errors for one in self.ours) / hits if hits else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class RankingRow:
+    """The most hits at some error rates by a threshold on one score, chosen with the labels in view."""
+
+    name: str
+    score: str
+    hits: Sequence[int]
+
+
 def interval(errors: int, trials: int) -> tuple[float, float]:
     """Returns the 95 % interval of an error rate (Clopper and Pearson, 1934); the upper end reads 1 above a half."""
     if trials == 0:
@@ -100,6 +109,14 @@ def print_pairs(title: str, rows: Sequence[PairRow]) -> None:
         "wrong %",
     )
     print_table(title, columns, [_pair_row(row) for row in rows], digits=2)
+
+
+def print_rankings(rates: Sequence[float], rows: Sequence[RankingRow]) -> None:
+    """Prints what the scores can do, thresholds left out of account."""
+    columns = ("set", "score", *(f"{100 * rate:g} %" for rate in rates))
+    print_table(
+        "Hits at an error rate, by the best threshold", columns, [(row.name, row.score, *row.hits) for row in rows]
+    )
 
 
 def _stream_row(row: StreamRow) -> tuple[str | int | float, ...]:
