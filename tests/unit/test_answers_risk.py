@@ -62,6 +62,15 @@ def test_control_takes_a_changed_bound_at_once() -> None:
     assert [control.judge(b"new", _GOOD, rate).serve for rate in (0.02, 0.0, 0.02)] == [True, False, True]
 
 
+def test_control_tells_whether_anything_can_be_served() -> None:
+    """Without a certified threshold no question needs to be judged; and a bound of zero never has one."""
+    control = RiskControl()
+    assert not control.serves(0.1)
+    _teach(control, 100)
+    assert control.serves(0.1)
+    assert not control.serves(0.0)
+
+
 def test_control_keeps_apart_what_scores_low() -> None:
     """Evidence for close questions does not serve distant ones."""
     control = RiskControl()
