@@ -56,7 +56,7 @@ def test_control_refuses_where_labels_are_worse_than_the_bound() -> None:
 
 
 def test_control_takes_a_changed_bound_at_once() -> None:
-    """A bound of zero serves nothing, whatever was served under another one a moment ago."""
+    """A bound of zero serves nothing and is no bound left unset, whatever was served a moment ago (case SEM-04)."""
     control = RiskControl()
     _teach(control, 600)
     assert [control.judge(b"new", _GOOD, rate).serve for rate in (0.02, 0.0, 0.02)] == [True, False, True]
