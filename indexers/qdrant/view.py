@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 from encoders.term_statistics import TermStatistics
 from encoders.types import TokenCodec
 from indexers.definition import no_statistics
@@ -68,10 +71,24 @@ class CollectionView:
             raise CollectionNotFound(key.collection)
         seen, known = state_of(found[0]), self._state
         another = seen.definition.created_at != known.definition.created_at
-        if another or (seen.generation, seen.write_sequence) > (known.generation, known.write_sequence):
+        # Of two processes that write at once the last one to end stores the lower sequence, perhaps: what is stored
+        # holds, or what was cached under the higher one would outlive that write.
+        if another or seen.generation >= known.generation:
             self._state = seen
             if another or seen.generation != known.generation:
                 await self.load_statistics()
+
+    async def after_a_write(self) -> CollectionState:
+        """Returns the state after a write that begins now, with a sequence above all that other processes stored.
+
+        It follows the clock, in microseconds, so processes that write at once do not give the same one to two states.
+
+        Raises:
+            CollectionNotFound: the collection was deleted meanwhile.
+        """
+        await self.refresh()
+        sequence = max(self._state.write_sequence + 1, time.time_ns() // 1_000)
+        return replace(self._state, write_sequence=sequence)
 
     async def advance(self, state: CollectionState, statistics: TermStatistics | None = None) -> None:
         """Stores a new state, then shows it."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from qdrant_client import models
 
@@ -48,7 +47,7 @@ class QdrantWriting:
     async def _replace(self, documents: Sequence[EncodedDocument]) -> None:
         names = self._view.names
         async with self.lock:
-            state = replace(self._view.state, write_sequence=self._view.state.write_sequence + 1)
+            state = await self._view.after_a_write()
             ids = [one.document.document_id for one in documents]
             self.touched.update(ids)
             chunks = await asyncio.to_thread(self._chunk_points, documents, state)
@@ -62,7 +61,7 @@ class QdrantWriting:
     async def _delete(self, document_ids: Sequence[str]) -> int:
         names, tenant = self._view.names, self._view.names.key.tenant
         async with self.lock:
-            state = replace(self._view.state, write_sequence=self._view.state.write_sequence + 1)
+            state = await self._view.after_a_write()
             there: list[str] = []
             for part in _parts(document_ids):
                 wanted = [point_id(one) for one in part]
