@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from bench._common.consistency.embedded import embedded_catalog
+from bench._common.consistency.engines import WordEncoder
 from bench._common.consistency.simulation import Plan, Report, simulation
-from indexers.options import ShardKind
+from indexers.options import DenseModel, ShardKind
+from indexers.qdrant.catalog import QdrantCatalog
+from indexers.qdrant.options import QdrantOptions
+from tests.fakes.qdrant_servicer import FakeQdrant, serving
 
 _REPLICAS = 3
 
@@ -44,3 +49,20 @@ async def test_trusted_answers_are_no_older_than_the_settings_allow(tmp_path: Pa
     report = await _simulated(Plan(steps=1500, seed=2, trust_ms=50), tmp_path)
     assert not report.violations, report.examples
     assert report.hits["answers trusted"] > 0
+
+
+async def test_replicas_of_a_shared_index_server_never_serve_what_is_old() -> None:
+    """Each replica has its own view of an index server, which others write to: the epoch that it reads is the newest."""
+    encoder = WordEncoder()
+    model = DenseModel(encoder.model_id, encoder.revision, encoder.dim)
+    async with AsyncExitStack() as stack:
+        port = await stack.enter_async_context(serving(FakeQdrant()))
+        catalogs = []
+        for _ in range(_REPLICAS):
+            catalogs.append(QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), model))
+            stack.push_async_callback(catalogs[-1].close)
+        made = await stack.enter_async_context(simulation(Plan(steps=600, seed=3), catalogs))
+        report = await made.run()
+    assert not report.violations, report.examples
+    assert _share(report, "answers equal memory", "answers ") > 0.03
+    assert _share(report, "results memory", "results ") > 0.03
