@@ -17,6 +17,7 @@ from retrieval.live import LiveSettings
 from retrieval.server.calls import Call, current_call
 from retrieval.server.convert.answers import event_to_pb, retrieved_to_pb
 from retrieval.server.convert.caches import answer_key_from_pb, verdict_from_pb
+from retrieval.server.convert.found import FoundMessages
 from retrieval.server.convert.requests import generate_request_from_pb, retrieve_request_from_pb
 from retrieval.types import Completed, GenerateEvent, GenerateRequest, Retrieved, RetrieveRequest
 
@@ -44,6 +45,7 @@ class RetrievalService(retrieval_pb2_grpc.RetrievalServiceServicer):
         self._path = path
         self._answers = answers
         self._live = live
+        self._found = FoundMessages()
 
     async def Retrieve(  # noqa: N802 - the wire's name
         self, request: retrieval_pb2.RetrieveRequest, context: grpc.aio.ServicerContext[Any, Any]
@@ -54,7 +56,7 @@ class RetrievalService(retrieval_pb2_grpc.RetrievalServiceServicer):
         _log.debug("query", request_id=call.request_id, collection=asked.collection, query=asked.query)
         retrieved = await self._path.retrieve(asked, call.clock, call.deadline)
         _note(call, retrieved)
-        return retrieved_to_pb(retrieved)
+        return retrieved_to_pb(retrieved, self._found)
 
     async def Generate(  # noqa: N802
         self, request: retrieval_pb2.GenerateRequest, context: grpc.aio.ServicerContext[Any, Any]
@@ -68,7 +70,7 @@ class RetrievalService(retrieval_pb2_grpc.RetrievalServiceServicer):
         async with aclosing(self._path.generate(asked, call.clock, call.deadline)) as events:
             async for event in events:
                 _note(call, event)
-                yield event_to_pb(event)
+                yield event_to_pb(event, self._found)
 
     async def ReportAnswer(  # noqa: N802
         self, request: retrieval_pb2.ReportAnswerRequest, context: grpc.aio.ServicerContext[Any, Any]
