@@ -7,8 +7,9 @@ none can be left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 from indexers.filters import Filter
 from indexers.types import CollectionKey, Epoch
@@ -59,13 +60,13 @@ class Scope:
         """Returns the key of a passage's token codes."""
         return self._anywhere(Purpose.TOKEN_CODES, self.models.dense, text)
 
-    def result_key(self, query: str, shape: object) -> CacheKey:
+    def result_key(self, query: str, shape: Hashable) -> CacheKey:
         """Returns the key of what a search gives in this state; `shape` is a frozen dataclass of all that shapes it."""
-        return self._here(Purpose.RESULT, self._all(), repr(shape), query)
+        return self._here(Purpose.RESULT, self._all(), _written(shape), query)
 
-    def partition(self, shape: object) -> CacheKey:
+    def partition(self, shape: Hashable) -> CacheKey:
         """Returns what two questions must have in common for one answer to serve both: all but state and wording."""
-        return self._here(Purpose.ANSWER, self._all(without="epoch"), repr(shape))
+        return self._here(Purpose.ANSWER, self._all(without="epoch"), _written(shape))
 
     def _anywhere(self, purpose: Purpose, *parts: str) -> CacheKey:
         return CacheKey(purpose, self.tenant, "", hash_parts(purpose, (self.tenant, *parts)))
@@ -75,6 +76,12 @@ class Scope:
 
     def _all(self, without: str = "") -> str:
         return repr([(field.name, getattr(self, field.name)) for field in fields(self) if field.name != without])
+
+
+@lru_cache(maxsize=256)
+def _written(shape: Hashable) -> str:
+    """Returns all fields of a shape; few shapes are in use, and writing one takes longer than hashing it."""
+    return repr(shape)
 
 
 def within(partition: CacheKey, *parts: str) -> CacheKey:
