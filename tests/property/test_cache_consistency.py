@@ -52,7 +52,7 @@ async def test_trusted_answers_are_no_older_than_the_settings_allow(tmp_path: Pa
 
 
 async def test_replicas_of_a_shared_index_server_never_serve_what_is_old() -> None:
-    """Each replica has its own view of an index server, which others write to: the epoch that it reads is the newest."""
+    """Each replica has its own view of an index server that others write to, and reads the newest epoch from it."""
     encoder = WordEncoder()
     model = DenseModel(encoder.model_id, encoder.revision, encoder.dim)
     async with AsyncExitStack() as stack:
