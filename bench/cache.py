@@ -25,10 +25,12 @@ from bench._common.cache.times import print_latency
 from bench._common.loops import run
 from bench._common.results import plain, write_results
 from bench._common.traces.events import Law
+from retrieval.telemetry.log import configure_log
 
 
 def main() -> None:
     """Runs the tool."""
+    configure_log("warning", "console")
     arguments = _arguments()
     arguments.part(arguments)
 

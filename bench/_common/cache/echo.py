@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,11 +33,11 @@ class Echo(grpc.GenericRpcHandler):
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """Returns the handler of a method; an unknown one stays unknown."""
-        handlers = {
-            RECORD: grpc.stream_unary_rpc_method_handler(self._record),  # type: ignore[arg-type]
-            REPLAY: grpc.unary_stream_rpc_method_handler(self._replay),  # type: ignore[arg-type]
+        handlers: Mapping[str, Any] = {
+            RECORD: grpc.stream_unary_rpc_method_handler(self._record),
+            REPLAY: grpc.unary_stream_rpc_method_handler(self._replay),
         }
-        return handlers.get(handler_call_details.method)  # type: ignore[call-overload]
+        return handlers.get(handler_call_details.method)
 
     async def _record(self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         """Takes a request, then the messages that it is answered with."""
@@ -53,7 +53,7 @@ class Echo(grpc.GenericRpcHandler):
 @contextmanager
 def echo_server() -> Iterator[str]:
     """Serves in a child process while the body runs, and gives the address."""
-    command = [sys.executable, "-m", __spec__.name if __spec__ else __name__]
+    command = [sys.executable, "-m", "bench._common.cache.echo"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -68,7 +68,7 @@ async def _serve() -> None:
     server.add_generic_rpc_handlers((Echo(),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    print(port, flush=True)  # noqa: T201 - the parent reads it
+    print(port, flush=True)  # the parent reads it
     await asyncio.to_thread(sys.stdin.read)
     await server.stop(None)
 

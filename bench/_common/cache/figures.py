@@ -64,6 +64,7 @@ class ArmFigures:
     false_hits: Share  # of all hits, the answers of other questions
     false_similar: Share  # of the hits in other words alone
     stale: int
+    precision: float  # the share of the hits that were right: neither another question's answer nor an old one
     hits: Quantiles  # own time: without the model's, and without encoding the question
     misses: Quantiles
     model_calls: int
@@ -72,12 +73,6 @@ class ArmFigures:
     memory_bytes: Mapping[str, int]
     reasons: Mapping[str, int]  # of misses
     learning: Learning | None
-
-    @property
-    def precision(self) -> float:
-        """The share of the hits that were right: neither another question's answer nor an old one."""
-        hits = self.equal + self.similar
-        return 1 - (self.false_hits.count + self.stale) / hits if hits else 1.0
 
 
 def figures_of(arm: Arm) -> ArmFigures:
@@ -96,6 +91,7 @@ def figures_of(arm: Arm) -> ArmFigures:
         false_hits=_false([one.verdict for one in hits]),
         false_similar=_false([one.verdict for one in similar]),
         stale=sum(one.verdict is Verdict.STALE for one in hits),
+        precision=sum(one.verdict is Verdict.RIGHT for one in hits) / len(hits) if hits else 1.0,
         hits=quantiles([one.own_ns for one in hits]),
         misses=quantiles(misses),
         model_calls=oracle.calls,
@@ -132,6 +128,7 @@ def fixed_figures(
         false_hits=_false([one.verdict for one in hits]),
         false_similar=_false([one.verdict for one in similar]),
         stale=sum(one.verdict is Verdict.STALE for one in hits),
+        precision=sum(one.verdict is Verdict.RIGHT for one in hits) / len(hits) if hits else 1.0,
         hits=quantiles(hit) if retrieves else scan,
         misses=quantiles(missed),
         model_calls=entries,

@@ -1,4 +1,4 @@
-"""Times hits over gRPC beside an echo of the same bytes, in turn, question by question, forwards and backwards (ABBA)."""
+"""Times hits over gRPC beside an echo of the same bytes, question by question, forwards and backwards (ABBA)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ async def _warm(ways: Sequence[Way], text: str, echo: grpc.aio.Channel) -> bool:
         for part in parts.values():
             yield part
 
-    await echo.stream_unary(RECORD)(recording())
+    record: Callable[..., Any] = echo.stream_unary(RECORD)
+    await record(recording())
     return True
 
 

@@ -42,7 +42,7 @@ def print_replay(report: ReplayReport) -> None:
     """Prints the tables."""
     print_table(
         f"{report.set_name}: {report.requests:,} requests, seeds {', '.join(map(str, report.seeds))}",
-        ("arm", "equal", "similar", "hit rate", "false", "% of hits", "95 % low", "high", "stale"),
+        ("arm", "equal", "similar", "hit rate", "false", "% of hits", "95 % low", "high", "stale", "right"),
         [_hits(arm) for arm in report.arms],
     )
     print_table(
@@ -100,7 +100,16 @@ def plot_replay(path: Path, report: ReplayReport) -> None:
 
 def _hits(arm: ArmFigures) -> list[Cell]:
     false = arm.false_hits
-    return [arm.name, arm.equal, arm.similar, arm.hit_rate, false.count, *_percent(arm), arm.stale]
+    return [
+        arm.name,
+        arm.equal,
+        arm.similar,
+        arm.hit_rate,
+        false.count,
+        *_percent(arm),
+        arm.stale,
+        arm.precision if false.of else None,
+    ]
 
 
 def _percent(arm: ArmFigures) -> list[Cell]:
