@@ -35,10 +35,13 @@ class Asked:
     partition: CacheKey  # gate 1: answers elsewhere do not exist for it
     key: CacheKey  # of the answer to exactly this question, after normalisation
     result_key: CacheKey  # of the retrieval that is made for it
+    read_at_ns: int  # when that retrieval's state was the newest, on the clock of time.monotonic_ns
     control: CacheControl
 
 
-def asked_of(question: str, scope: Scope, shape: AnswerShape, result_key: CacheKey, control: CacheControl) -> Asked:
+def asked_of(
+    question: str, scope: Scope, shape: AnswerShape, result_key: CacheKey, read_at_ns: int, control: CacheControl
+) -> Asked:
     """Returns the question with its keys."""
     partition = scope.partition(shape)
-    return Asked(question, scope, partition, within(partition, normalise(question)), result_key, control)
+    return Asked(question, scope, partition, within(partition, normalise(question)), result_key, read_at_ns, control)

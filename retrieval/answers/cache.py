@@ -62,6 +62,14 @@ class AnswerCache:
         """Whether answers are kept and used again."""
         return self._settings().enabled
 
+    async def prepare(self, asked: Asked) -> None:
+        """Gets ready to judge answers for the question; waits only the first time that a collection is asked."""
+        await self._risks.prepare(asked.scope.key)
+
+    async def save(self) -> None:
+        """Saves what was learned since the last time."""
+        await self._risks.save()
+
     def recall(self, asked: Asked) -> Kept | None:
         """Returns the answer to exactly this question, if it is in this process, young enough and may serve."""
         if asked.control.no_cache:
@@ -88,15 +96,15 @@ class AnswerCache:
         answer = answer_of(asked, found, made, self._tools.now_s())
         if self._tier is not None:
             self._tier.put(answer.key, encode(answer), self._settings().ttl_s)
-        kept = Kept(answer, facts_of(answer.question), found.dense, asked.result_key, self._tools.now_ns())
+        kept = Kept(answer, facts_of(answer.question), found.dense, asked.result_key, asked.read_at_ns)
         return self._store.put(kept)
 
     def learn(self, asked: Asked, pending: Pending, fresh: str, *, shadowed: bool = False) -> bool:
         """Compares a new answer with the one that was judged for its question; returns whether they agree."""
         agree = answers_agree(fresh, pending.kept.answer.text)
         risk = self._risks.of(asked.scope.key)
-        sampled_share = self._settings().shadow_share if shadowed else 1.0
-        risk.learn(pending.kept.answer.key.digest, pending.judgement, pending.features, agree, sampled_share)
+        share = pending.sampled_share
+        risk.learn(pending.kept.answer.key.digest, pending.judgement, pending.features, agree, share)
         self._risks.count_label(asked.scope.key, served=shadowed, agree=agree)
         return agree
 

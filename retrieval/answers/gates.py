@@ -50,6 +50,7 @@ class Pending:
     kept: Kept
     features: NDArray[np.float64]
     judgement: Judgement
+    sampled_share: float = 1.0  # the chance that a comparison is made: that of the shadow for one that serves
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ class Gates:
         if replay is None:
             self._store.remove(asked.key)
             return Match(ReuseReport(reason="evidence", key=equal.answer.key.hex, similarity=1.0, evidence=evidence))
-        equal.checked_at_ns, equal.result_key = self._tools.now_ns(), asked.result_key
+        equal.checked_at_ns, equal.result_key = asked.read_at_ns, asked.result_key
         if equal.encoded is None and found.dense is not None:
             equal.encoded = found.dense  # from now on it serves similar questions too
             self._store.put(equal)
@@ -144,7 +145,7 @@ class Gates:
             return Match(replace(report, reason="age"))
         assert kept.facts is not None
         comparison = compare(facts, kept.facts)
-        if comparison.refused:
+        if comparison.refused and self._settings().guard == "strict":
             return Match(replace(report, reason=comparison.refused))
         evidence = check_evidence(kept.answer, found.hits)
         replay = renumbered(kept.answer, found.context) if evidence.holds else None
@@ -156,12 +157,13 @@ class Gates:
         limit = self._settings().max_error_rate
         judgement = self._risks.of(asked.scope.key).judge(kept.answer.key.digest, features, limit)
         risk = RiskReport(judgement.error_estimate, judgement.error_bound, limit, judgement.labels)
-        pending = Pending(kept, features, judgement)
         if not judgement.serve:
+            pending = Pending(kept, features, judgement)
             return Match(replace(report, reason="risk", evidence=evidence, risk=risk), pending=pending)
         served = replace(self._served(Reuse.SIMILAR, kept, similarity, evidence), risk=risk)
-        shadowed = self._tools.draw() < self._settings().shadow_share
-        return Match(replace(served, shadowed=shadowed), replay, kept, pending)
+        share = self._settings().shadow_share
+        shadowed = self._tools.draw() < share
+        return Match(replace(served, shadowed=shadowed), replay, kept, Pending(kept, features, judgement, share))
 
     def _served(self, reuse: Reuse, kept: Kept, similarity: float, evidence: EvidenceReport) -> ReuseReport:
         return ReuseReport(

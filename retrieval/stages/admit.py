@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ class Target:
 
     index: Index
     scope: Scope
+    read_at_ns: int  # when the epoch in the scope was the newest, on the clock of time.monotonic_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Gate:
 
     async def _open(self, request: RetrieveRequest) -> Target:
         index = await self.catalog.open(CollectionKey(request.tenant, request.collection))
+        read_at_ns = time.monotonic_ns()
         # Results are kept by epoch, so it must be the newest one; where nothing is kept, the search itself finds out.
         epoch = await index.current_epoch() if request.thresholds.use_cache else index.epoch
         definition = index.definition
@@ -59,4 +62,4 @@ class Gate:
             models=self.models,
             filter=None if request.filter is None else coerce_filter(request.filter, definition.fields),
         )
-        return Target(index, scope)
+        return Target(index, scope, read_at_ns)

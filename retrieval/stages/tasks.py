@@ -62,7 +62,8 @@ def answer_of(request: GenerateRequest, task: Task, backend: Backend, settings: 
         temperature=request.temperature,
         max_output_tokens=request.max_output_tokens,
     )
-    return asked_of(retrieve.query, task.target.scope, shape, task.result_key, retrieve.cache_control)
+    target = task.target
+    return asked_of(retrieve.query, target.scope, shape, task.result_key, target.read_at_ns, retrieve.cache_control)
 
 
 def context_budget(request: GenerateRequest, backend: Backend, instructions: str) -> int:
