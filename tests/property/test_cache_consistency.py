@@ -46,7 +46,7 @@ async def test_replicas_never_serve_what_is_old_or_of_others(tmp_path: Path) -> 
 
 async def test_trusted_answers_are_no_older_than_the_settings_allow(tmp_path: Path) -> None:
     """With `trust_ms` an answer may be out of date by that long, and by no more."""
-    report = await _simulated(Plan(steps=1500, seed=2, trust_ms=50), tmp_path)
+    report = await _simulated(Plan(steps=1500, seed=2, trust_ms=30, slow_s=0.06), tmp_path)
     assert not report.violations, report.examples
     assert report.hits["answers trusted"] > 0
 

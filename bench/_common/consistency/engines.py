@@ -19,6 +19,7 @@ from retrieval.token_counters import RememberingCounter
 from retrieval.types import BackendEnd, Delta, FinishReason, GenerationParams, Prompt, Usage
 
 DIM = 128
+_SLOW_EVERY = 16
 UNKNOWN = "The sources do not say."
 _WORD = re.compile(r"\w+|[^\w\s]")
 _STOP_WORDS = frozenset(
@@ -88,9 +89,11 @@ class FactBackend:
     model = "facts"
     context_window_tokens = 4096
 
-    def __init__(self) -> None:
+    def __init__(self, slow_s: float = 0.0) -> None:
+        """Takes `slow_s` for every sixteenth answer."""
         self.counter = passage_counter()
         self.answers = 0
+        self._slow_s = slow_s
         self._marks = count(1)
 
     async def stream(self, prompt: Prompt, params: GenerationParams) -> AsyncGenerator[Delta | BackendEnd, None]:
@@ -101,7 +104,10 @@ class FactBackend:
         said, number = UNKNOWN, 1
         if source is not None:
             said, number = statement(source.passage.title, source.passage.text), source.number
-        for piece in (said[:9], said[9:], f"{_marked(next(self._marks))} [{number}", "]"):
+        mark = next(self._marks)
+        if self._slow_s and not mark % _SLOW_EVERY:
+            await asyncio.sleep(self._slow_s)
+        for piece in (said[:9], said[9:], f"{_marked(mark)} [{number}", "]"):
             await asyncio.sleep(0)
             yield Delta(piece)
         self.answers += 1

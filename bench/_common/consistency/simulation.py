@@ -43,6 +43,7 @@ class Plan:
     steps: int
     seed: int = 1
     trust_ms: int = 0
+    slow_s: float = 0.0  # that some answers take
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Simulation:
         self._random = random
         self._redis = redis
         self._flags: dict[str, Any] = {**flags_for(redis.url), "cache.answers.trust_ms": plan.trust_ms}
-        self._backend = FactBackend()
+        self._backend = FactBackend(plan.slow_s)
         self._replicas = [Replica(catalog, self._flags, self._backend) for catalog in catalogs]
         self._clock, self._truth = Clock(), Truth()
         self._judge = Judge(self._truth)
