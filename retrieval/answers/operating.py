@@ -121,7 +121,7 @@ class AnswerOperations:
             return Reported(removed=False, learned=False)
         if served is not None:
             del self._serves[key.tenant, request_id]  # a second complaint about one serve is no second error
-            self._risks.of(_collection(key)).report(key.digest, served.judgement, served.features)
+            self._risks.complain(key, served.judgement, served.features)
         await self._ban(key)
         return Reported(removed=here is not None, learned=served is not None)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from retrieval.answers.cache import AnswerCache
+from retrieval.answers.remembering import LearnedFiles
 from retrieval.answers.risks import Risks
 from retrieval.answers.store import AnswerStore
 from retrieval.caching import embeddings, pair_scores, result_codec, results, token_codes
@@ -51,11 +52,13 @@ def check_sharing(settings: Settings) -> None:
         )
 
 
-def open_caches(live: LiveSettings, shape: EmbeddingShape, shared: SharedTier) -> Caches:
+def open_caches(
+    live: LiveSettings, shape: EmbeddingShape, shared: SharedTier, learned: LearnedFiles | None = None
+) -> Caches:
     """Returns the caches for an encoder's vectors, over a shared tier that its owner closes."""
     settings = live.current.cache
     tier = None if isinstance(shared, NoSharedTier) else shared
-    risks = Risks()
+    risks = Risks(learned)
     return Caches(
         shared=shared,
         embeddings=_embeddings(settings, shape, tier),

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 from encoders.open import ScheduledDenseEncoder
 from encoders.scheduler import TokenScheduler
@@ -16,6 +17,7 @@ from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
 from rerank.cross_encoder import ScheduledCrossEncoder
 from retrieval.admission import Admission
+from retrieval.answers.remembering import LearnedFiles, saving
 from retrieval.caching.caches import Caches
 from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.open import open_caches, open_shared_tier
@@ -100,7 +102,10 @@ async def build(live: LiveSettings) -> AsyncIterator[App]:
         shared = open_shared_tier(settings.cache.redis)
         stack.push_async_callback(shared.close)
         shape = EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)
-        engines = _engines(opened, live, open_caches(live, shape, shared))
+        learned = LearnedFiles(Path(settings.data.folder) / "learned", f"{encoder.model_id}@{encoder.revision}")
+        caches = open_caches(live, shape, shared, learned)
+        await stack.enter_async_context(saving(caches.answers))
+        engines = _engines(opened, live, caches)
         for backend in engines.backends.values():
             stack.push_async_callback(backend.close)
         app = _app(opened, engines, live)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -31,6 +32,11 @@ class AnswerCacheSettings(Section):
 
     similar: bool = live(True)
     """Whether an answer may serve a question in other words, once there is evidence that this goes well."""
+
+    guard: Literal["strict", "learned"] = live("strict")
+    """What happens to questions that differ in a fact (a number, name, negation, direction) or in one ordinary word:
+    `strict` never serves them; `learned` leaves them to `max_error_rate`, which finds more hits where the intent of a
+    question matters and its details do not."""
 
     min_similarity: float = live(0.7, ge=0.0, le=1.0)
     """Cosine of two questions below which they are not compared."""

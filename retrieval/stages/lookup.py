@@ -41,6 +41,8 @@ class Known:
 
 async def look_up(caches: Caches, wanted: Wanted, trace: Trace) -> Known:
     """Asks this process first, then the shared tier for what is missing here."""
+    if wanted.asked is not None:
+        await caches.answers.prepare(wanted.asked)
     looking = _Looking(caches, wanted)
     if missing := looking.missing():
         there = await caches.shared.get_many(missing)

@@ -22,7 +22,7 @@ from retrieval.answers.risk.entries import PRIOR_VARIANCES, EntryOffsets
 from retrieval.answers.risk.evidence import STRATA, EvidenceWindow, Judged, columns
 from retrieval.answers.risk.model import FOLDS, PooledModels, Prior, fold_of
 from retrieval.answers.risk.prior import PRIOR
-from retrieval.answers.risk.stored import pack_names, read_arrays, unpack_names, write_arrays
+from retrieval.answers.risk.stored import Arrays, pack_names, read_arrays, unpack_names, write_arrays
 from retrieval.answers.risk.watch import Watch
 
 _ENTRIES = 20_000
@@ -128,21 +128,24 @@ class RiskControl:
 
     def to_bytes(self) -> bytes:
         """Returns all that was learned, to be kept over a restart."""
+        return write_arrays(self.content())
+
+    def content(self) -> Arrays:
+        """Returns copies of all that was learned, for `stored.write_arrays` to write while learning goes on."""
         names, states, surprise = self._offsets.content()
         joined, ends = pack_names(names)
         watch = self._watch
-        return write_arrays(
-            {
-                "weights": self._models.weights,
-                "precisions": self._models.precisions,
-                "entries": joined,
-                "entry_ends": ends,
-                "entry_states": states,
-                "surprise": surprise,
-                "watch": np.array([watch.level, watch.labels, watch.errors, self._alarms]),
-                **self._evidence.content(),
-            }
-        )
+        arrays = {
+            "weights": self._models.weights,
+            "precisions": self._models.precisions,
+            "entries": joined,
+            "entry_ends": ends,
+            "entry_states": states,
+            "surprise": surprise,
+            "watch": np.array([watch.level, watch.labels, watch.errors, self._alarms]),
+            **self._evidence.content(),
+        }
+        return {name: np.array(array) for name, array in arrays.items()}
 
     @classmethod
     def from_bytes(cls, stored: bytes, prior: Prior = PRIOR, entry_limit: int = _ENTRIES) -> RiskControl:
