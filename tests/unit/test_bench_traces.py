@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -12,7 +13,10 @@ from bench._common.traces.events import Add, Ask, Delete, Kind, Law, Trace, Upda
 from bench._common.traces.figures import figures_of, fit_zipf
 from bench._common.traces.judging import Verdict, judge
 from bench._common.traces.keys import KeyLaw, zipf_trace
+from bench._common.traces.questions import TraceQuestion
+from bench._common.traces.writing import Collection
 from bench.traces import trace_of
+from indexers.types import Document
 
 _LAW = Law(requests=1500, writes=0.04)
 
@@ -144,3 +148,18 @@ def test_set_with_too_few_questions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n", encoding="utf-8")
     with pytest.raises(ValueError, match="takes ten or more"):
         trace_of(tmp_path, _LAW, 1)
+
+
+def test_write_leaves_an_answer_alone_whose_words_a_replaced_string_has() -> None:
+    """The text still holds it elsewhere, so it is right as before; the answer that was replaced is another one."""
+    text = "In the first case of 1964 he refused to pay. A later one was about rules from 1964 and 1968."
+    documents = [Document("d1", "", text), Document("d2", "", "It was in 1971 and 1972.")]
+    rules = TraceQuestion("q1", "From when are the rules?", (), ("1964 and 1968",), ("d1",))
+    case = TraceQuestion("q2", "When was the first case?", (), ("1964",), ("d1",))
+    other = TraceQuestion("q3", "When was it?", (), ("1971 and 1972",), ("d2",))
+    collection = Collection(documents, [rules, case, other], ())
+    update = collection.update("d1", Random(1), touched=False)
+    assert update is not None
+    assert (update.questions, "1971 and 1972" in update.text) == (("q1",), True)
+    assert collection.state(case) == (("1964",), 0)
+    assert collection.state(rules) == (("1971 and 1972",), 1)

@@ -52,8 +52,9 @@ class Collection:
             return None
         old, new = replaced
         self._texts[document_id] = _replaced(text, old, new)
-        changed = [one for one in self._about[document_id] if self._follow(one, old, new)]
-        return Update(document_id, self._texts[document_id], What.FACT, _ids(changed))
+        text = self._texts[document_id]
+        changed = [one for one in self._about[document_id] if self._follow(one, old, new, text)]
+        return Update(document_id, text, What.FACT, _ids(changed))
 
     def delete(self, document_id: str) -> Delete | None:
         """Takes a document away; None when it is gone already."""
@@ -92,12 +93,14 @@ class Collection:
         self._serial += 1
         return random.choice(sentences), f" This changed, and rule {self._serial} holds in its place."
 
-    def _follow(self, question: TraceQuestion, old: str, new: str) -> bool:
+    def _follow(self, question: TraceQuestion, old: str, new: str, text: str) -> bool:
         """Brings a question's answers in line with a replaced string; tells whether they changed."""
         before = self._answers[question.question_id]
         after = tuple(dict.fromkeys(_replaced(one, old, new) for one in before))
         if before and after == before and not any(_holds(old, one) for one in before):
             return False
+        if before and after == before and any(_holds(text, one) for one in before):
+            return False  # another fact, of which a part of the replaced string has the words
         if before:
             # Shorter forms of what was replaced are wrong now as well.
             after = tuple(one for one in after if one == new or not _holds(old, one)) or (new,)
