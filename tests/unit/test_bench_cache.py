@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from bench._common.cache.figures import Share
-from bench._common.cache.fixed import THRESHOLDS, Cosines, false_share, replay_fixed, tuned_threshold
+from bench._common.cache.fixed import THRESHOLDS, Cosines, false_share, replay_fixed, tuned_threshold, verdicts_of
 from bench._common.cache.oracle import Oracle, answer_to
 from bench._common.cache.standing import Standing, Writes, needed_part
 from bench._common.cache.times import Timed, latency_report
+from bench._common.cache.verdicts import Requests, without_marks
 from bench._common.traces.events import Add, Ask, Delete, Kind, Law, Trace, Update, What
 from bench._common.traces.judging import Verdict
 from headrace.v1 import common_pb2
@@ -116,10 +117,11 @@ def test_fixed_threshold_serves_the_nearest_and_keeps_what_it_missed() -> None:
         replace(_ask("t0", "a", ("9",)), answer_version=1),
     ]  # fmt: skip
     served = replay_fixed(asks, cosines, 0.9)
-    assert [one.verdict for one in served] == [None, Verdict.WRONG, Verdict.RIGHT, None, Verdict.STALE]
+    verdicts = verdicts_of(Requests(asks), served)
+    assert verdicts == [None, Verdict.WRONG, Verdict.RIGHT, None, Verdict.STALE]
     assert [one.equal for one in served] == [False, False, True, False, True]
-    assert false_share(served) == pytest.approx(1 / 3)
-    assert [one.verdict for one in replay_fixed(asks, cosines, 0.97)][1] is None
+    assert false_share(verdicts) == pytest.approx(1 / 3)
+    assert replay_fixed(asks, cosines, 0.97)[1].made_for is None
 
 
 def test_tuned_threshold_is_the_lowest_that_stays_within_the_target() -> None:
@@ -128,6 +130,18 @@ def test_tuned_threshold_is_the_lowest_that_stays_within_the_target() -> None:
     asks = [_ask("t0", "a", ("1",)), _ask("t1", "b", ("2",))]
     assert tuned_threshold(asks, cosines, 0.0) == 0.97
     assert tuned_threshold([_ask("t0", "a"), _ask("t1", "a")], cosines, 0.0) == min(THRESHOLDS)
+
+
+def test_answer_that_the_model_would_give_again_is_not_stale() -> None:
+    """Where no strings are known a document may change in a part that the answer does not rest on."""
+    before = _ask("what of it?", "u")
+    after, known = replace(before, answer_version=1), _ask("when?", "q", ("1901",))
+    asks = [before, after, after, known, replace(known, answers=("1950",), answer_version=1)]
+    requests = Requests(asks, ["it is so", "it is so", "not any more", "1901", "1901"])
+    assert requests.verdict(1, 0) is Verdict.RIGHT
+    assert requests.verdict(2, 0) is Verdict.STALE
+    assert requests.verdict(4, 3) is Verdict.STALE
+    assert without_marks("It is so [1], and more [12].") == "It is so, and more."
 
 
 def test_share_has_the_score_interval() -> None:

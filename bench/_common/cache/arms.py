@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench._common.cache.oracle import NAME, Oracle
+from bench._common.cache.verdicts import without_marks
 from bench._common.engines import Encoders
 from bench._common.pipelines import KEY
 from bench._common.traces.events import Ask
-from bench._common.traces.judging import Verdict, judge
 from encoders.types import AsyncDenseEncoder, EncodedPassage, EncodedQuery, Outcome, TextKind, TokenizedText, WorkClass
 from indexers.index import Catalog
 from retrieval.admission import Admission
@@ -36,7 +36,7 @@ from retrieval.settings import Settings
 from retrieval.settings.load import Loaded
 from retrieval.thresholds import Overrides, resolve
 from retrieval.token_counters import RememberingCounter
-from retrieval.types import Completed, GenerateRequest, RetrieveRequest, Reuse, ReuseReport
+from retrieval.types import Completed, Delta, GenerateRequest, RetrieveRequest, Reuse, ReuseReport
 
 _PATIENCE_S = 60.0
 _MAX_OUTPUT_TOKENS = 512
@@ -93,7 +93,8 @@ class Answered:
 
     own_ns: int  # without the model's time, and without encoding the question
     reuse: Reuse
-    verdict: Verdict | None  # None when nothing that was made before served
+    made_for: int | None  # the place of the request whose answer served; None when none did
+    text: str
 
 
 @dataclass(slots=True)
@@ -109,7 +110,7 @@ class Arm:
     reasons: Counter[str] = field(default_factory=Counter)
     labels_before_first: int | None = None  # labels until the first question in other words was served
     asked_before_first: int = 0
-    _made: dict[str, Ask] = field(default_factory=dict)  # by the answer's key
+    _made: dict[str, int] = field(default_factory=dict)  # places of requests, by the key of the answer made for them
 
     @classmethod
     def open(cls, name: str, settings: Settings, catalog: Catalog, encoder: KnownQuestions, encoders: Encoders) -> Arm:
@@ -126,19 +127,21 @@ class Arm:
         return cls(name, settings, oracle, Pipeline(engines, admission, live), engines)
 
     async def ask(self, ask: Ask) -> None:
-        """Puts one question and judges what was served."""
+        """Puts one question, and notes what was served."""
         self.oracle.expect(ask)
         request = self._request(ask)
         started = time.perf_counter_ns()
         clock, deadline = StageClock(), Deadline.after(_PATIENCE_S)
-        report = ReuseReport()
+        report, text = ReuseReport(), ""
         async for event in self.pipeline.generate(request, clock, deadline):
             if isinstance(event, Completed):
                 report = event.reuse
+            elif isinstance(event, Delta):
+                text += event.text
         own_ns = time.perf_counter_ns() - started
         if report.shadowed:
             await self.oracle.idle()
-        self._note(ask, report, own_ns)
+        self._note(report, own_ns, without_marks(text))
 
     @property
     def learned(self) -> Learned:
@@ -153,16 +156,16 @@ class Arm:
         figures = (caches.answers.operations.figures, caches.results.figures, caches.embeddings.figures)
         return {one.cache: one for one in figures}
 
-    def _note(self, ask: Ask, report: ReuseReport, own_ns: int) -> None:
+    def _note(self, report: ReuseReport, own_ns: int, text: str) -> None:
         if report.stored:
-            self._made[report.key] = ask
+            self._made[report.key] = len(self.answered)
         if report.reuse is Reuse.NONE:
             self.reasons[report.reason] += 1
-            self.answered.append(Answered(own_ns, report.reuse, None))
+            self.answered.append(Answered(own_ns, report.reuse, None, text))
             return
         if report.reuse is Reuse.SIMILAR and self.labels_before_first is None:
             self.labels_before_first, self.asked_before_first = self.learned.labels, len(self.answered)
-        self.answered.append(Answered(own_ns, report.reuse, judge(ask, self._made[report.key])))
+        self.answered.append(Answered(own_ns, report.reuse, self._made[report.key], text))
 
     def _request(self, ask: Ask) -> GenerateRequest:
         retrieve = RetrieveRequest(

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench._common.cache.arms import Arm
-from bench._common.cache.fixed import Cosines, FixedServed, scan_ns
+from bench._common.cache.fixed import Cosines, FixedServed, scan_ns, verdicts_of
+from bench._common.cache.verdicts import Requests
 from bench._common.statistics import Quantiles, quantiles
 from bench._common.traces.judging import Verdict
 from retrieval.types import Reuse
@@ -43,6 +44,36 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class HitCounts:
+    """The hits of an arm, counted."""
+
+    requests: int
+    equal: int  # hits
+    similar: int
+    hit_rate: float
+    false_hits: Share  # of all hits, the answers of other questions
+    false_similar: Share  # of the hits in other words alone
+    stale: int
+    precision: float  # the share of the hits that were right: neither another question's answer nor an old one
+
+    @classmethod
+    def counted(cls, verdicts: Sequence[Verdict | None], similar: Sequence[bool]) -> HitCounts:
+        """Counts the hits of all requests; None is a miss, and `similar` says which hits were in other words."""
+        hits = [one for one in verdicts if one is not None]
+        others = [one for one, is_similar in zip(verdicts, similar, strict=True) if one is not None and is_similar]
+        return cls(
+            requests=len(verdicts),
+            equal=len(hits) - len(others),
+            similar=len(others),
+            hit_rate=len(hits) / max(1, len(verdicts)),
+            false_hits=_false(hits),
+            false_similar=_false(others),
+            stale=sum(one is Verdict.STALE for one in hits),
+            precision=sum(one is Verdict.RIGHT for one in hits) / len(hits) if hits else 1.0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Learning:
     """What the risk control was taught, and what it takes until a question in other words is served."""
 
@@ -57,14 +88,7 @@ class ArmFigures:
     """One arm over all passes."""
 
     name: str
-    requests: int
-    equal: int  # hits
-    similar: int
-    hit_rate: float
-    false_hits: Share  # of all hits, the answers of other questions
-    false_similar: Share  # of the hits in other words alone
-    stale: int
-    precision: float  # the share of the hits that were right: neither another question's answer nor an old one
+    counted: HitCounts
     hits: Quantiles  # own time: without the model's, and without encoding the question
     misses: Quantiles
     model_calls: int
@@ -75,65 +99,55 @@ class ArmFigures:
     learning: Learning | None
 
 
-def figures_of(arm: Arm) -> ArmFigures:
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The cache with one threshold: what it served, and what is known of the rest of its work."""
+
+    threshold: float
+    served: Sequence[FixedServed]
+    none: Arm  # without a cache, on the same requests
+    cosines: Cosines
+
+
+def figures_of(arm: Arm, requests: Requests) -> ArmFigures:
     """Returns the figures of one of our arms."""
-    answered = arm.answered
-    hits = [one for one in answered if one.verdict is not None]
-    similar = [one for one in hits if one.reuse is Reuse.SIMILAR]
-    misses = [one.own_ns for one in answered if one.verdict is None]
-    learned, oracle = arm.learned, arm.oracle
+    answered, learned, oracle = arm.answered, arm.learned, arm.oracle
+    verdicts = [
+        None if one.made_for is None else requests.verdict(place, one.made_for) for place, one in enumerate(answered)
+    ]
     return ArmFigures(
         name=arm.name,
-        requests=len(answered),
-        equal=len(hits) - len(similar),
-        similar=len(similar),
-        hit_rate=len(hits) / max(1, len(answered)),
-        false_hits=_false([one.verdict for one in hits]),
-        false_similar=_false([one.verdict for one in similar]),
-        stale=sum(one.verdict is Verdict.STALE for one in hits),
-        precision=sum(one.verdict is Verdict.RIGHT for one in hits) / len(hits) if hits else 1.0,
-        hits=quantiles([one.own_ns for one in hits]),
-        misses=quantiles(misses),
+        counted=HitCounts.counted(verdicts, [one.reuse is Reuse.SIMILAR for one in answered]),
+        hits=quantiles([one.own_ns for one in answered if one.made_for is not None]),
+        misses=quantiles([one.own_ns for one in answered if one.made_for is None]),
         model_calls=oracle.calls,
         calls_saved=1 - oracle.calls / max(1, len(answered)),
-        model_s=oracle.prompt_tokens / PROMPT_TOKENS_PER_S + oracle.output_tokens / OUTPUT_TOKENS_PER_S,
+        model_s=_model_s(arm),
         memory_bytes={name: one.used_bytes for name, one in arm.memory.items()},
         reasons=dict(arm.reasons.most_common()),
         learning=_learning(arm) if learned.labels or learned.served else None,
     )
 
 
-def fixed_figures(
-    threshold: float, served: Sequence[FixedServed], none: Arm, cosines: Cosines, *, retrieves: bool
-) -> ArmFigures:
+def fixed_figures(requests: Requests, baseline: Baseline, *, retrieves: bool) -> ArmFigures:
     """Returns the figures of the baseline: what it does besides its look-up is taken from the arm without a cache.
 
     With `retrieves`, retrieval runs before the look-up, as it does before ours; the hits are the same.
     """
-    hits = [one for one in served if one.verdict is not None]
-    similar = [one for one in hits if not one.equal]
-    entries = len(served) - len(hits)
+    served, cosines, none = baseline.served, baseline.cosines, baseline.none
+    entries = sum(one.made_for is None for one in served)
     scan = quantiles(scan_ns(cosines, entries))
-    scan_p50_ns = int(scan.p50_ms * 1e6)
-    own = [one.own_ns for one in none.answered]
-    missed = [own[place] + scan_p50_ns for place, one in enumerate(served) if one.verdict is None]
-    hit = [own[place] + scan_p50_ns for place, one in enumerate(served) if one.verdict is not None]
-    per_call = _model_s(none) / max(1, none.oracle.calls)
+    own = [one.own_ns + int(scan.p50_ms * 1e6) for one in none.answered]
     return ArmFigures(
-        name=f"fixed {threshold:g}, {'after' if retrieves else 'before'} retrieval",
-        requests=len(served),
-        equal=len(hits) - len(similar),
-        similar=len(similar),
-        hit_rate=len(hits) / max(1, len(served)),
-        false_hits=_false([one.verdict for one in hits]),
-        false_similar=_false([one.verdict for one in similar]),
-        stale=sum(one.verdict is Verdict.STALE for one in hits),
-        precision=sum(one.verdict is Verdict.RIGHT for one in hits) / len(hits) if hits else 1.0,
-        hits=quantiles(hit) if retrieves else scan,
-        misses=quantiles(missed),
+        name=f"fixed {baseline.threshold:g}, {'after' if retrieves else 'before'} retrieval",
+        counted=HitCounts.counted(verdicts_of(requests, served), [not one.equal for one in served]),
+        hits=quantiles([own[place] for place, one in enumerate(served) if one.made_for is not None])
+        if retrieves
+        else scan,
+        misses=quantiles([own[place] for place, one in enumerate(served) if one.made_for is None]),
         model_calls=entries,
-        calls_saved=len(hits) / max(1, len(served)),
-        model_s=entries * per_call,
+        calls_saved=1 - entries / max(1, len(served)),
+        model_s=entries * _model_s(none) / max(1, none.oracle.calls),
         memory_bytes={"vectors": entries * cosines.vectors.shape[1] * 4},
         reasons={"below the threshold": entries},
         learning=None,

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bench._common.cache.verdicts import Requests
 from bench._common.traces.events import Ask
-from bench._common.traces.judging import Verdict, judge
+from bench._common.traces.judging import Verdict
 from retrieval.answers.question import normalise
 
 THRESHOLDS = (*(round(0.70 + 0.01 * step, 3) for step in range(30)), 0.995, 0.999)
@@ -26,7 +27,7 @@ class FixedServed:
     """What a threshold did on one request."""
 
     equal: bool  # the normal forms of the two questions are equal
-    verdict: Verdict | None  # None for a miss
+    made_for: int | None  # the place of the request whose answer served; None for a miss
 
 
 class Cosines:
@@ -46,31 +47,37 @@ class Cosines:
 
 def replay_fixed(asks: Sequence[Ask], cosines: Cosines, threshold: float) -> list[FixedServed]:
     """Returns what a cache with this threshold serves to the requests, in order."""
-    kept, places = list[Ask](), np.empty(len(asks), dtype=np.int64)
+    kept, places = list[int](), np.empty(len(asks), dtype=np.int64)
     served = list[FixedServed]()
-    for ask in asks:
+    for place, ask in enumerate(asks):
         best, cosine = cosines.nearest(ask.text, places[: len(kept)]) if kept else (0, -1.0)
         if cosine >= threshold:
-            equal = normalise(kept[best].text) == normalise(ask.text)
-            served.append(FixedServed(equal, judge(ask, kept[best])))
+            equal = normalise(asks[kept[best]].text) == normalise(ask.text)
+            served.append(FixedServed(equal, kept[best]))
             continue
-        served.append(FixedServed(equal=False, verdict=None))
+        served.append(FixedServed(equal=False, made_for=None))
         places[len(kept)] = cosines.places[ask.text]
-        kept.append(ask)
+        kept.append(place)
     return served
 
 
-def false_share(served: Sequence[FixedServed]) -> float:
+def verdicts_of(requests: Requests, served: Sequence[FixedServed]) -> list[Verdict | None]:
+    """Returns what each served answer is worth; None for a miss."""
+    return [None if one.made_for is None else requests.verdict(place, one.made_for) for place, one in enumerate(served)]
+
+
+def false_share(verdicts: Sequence[Verdict | None]) -> float:
     """Returns the share of false hits among the hits; stale ones are counted apart."""
-    hits = [one for one in served if one.verdict is not None]
-    return sum(one.verdict is Verdict.WRONG for one in hits) / max(1, len(hits))
+    hits = [one for one in verdicts if one is not None]
+    return sum(one is Verdict.WRONG for one in hits) / max(1, len(hits))
 
 
 def tuned_threshold(asks: Sequence[Ask], cosines: Cosines, target: float) -> float:
     """Returns the lowest threshold that stays within the target together with all above it."""
     best = THRESHOLDS[-1]
     for threshold in reversed(THRESHOLDS):
-        if false_share(replay_fixed(asks, cosines, threshold)) > target:
+        served = replay_fixed(asks, cosines, threshold)
+        if false_share(verdicts_of(Requests(asks), served)) > target:
             break
         best = threshold
     return best

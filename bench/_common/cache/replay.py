@@ -13,6 +13,7 @@ from bench._common.beir import BeirSet
 from bench._common.cache.arms import Arm, KnownQuestions
 from bench._common.cache.fixed import Cosines
 from bench._common.cache.standing import Standing, Writes
+from bench._common.cache.verdicts import Requests
 from bench._common.engines import Encoders
 from bench._common.pipelines import index_documents, open_catalog
 from bench._common.tables import say
@@ -30,7 +31,7 @@ class Replayed:
     """What came of all passes."""
 
     arms: Sequence[Arm]
-    asks: Sequence[Ask]  # with the numbers of `Standing`, in order
+    requests: Requests
     cosines: Cosines
 
 
@@ -39,7 +40,8 @@ async def replay(
 ) -> Replayed:
     """Indexes the documents and puts every question of the traces to every arm.
 
-    What an arm has kept and learned stays from one trace to the next; the documents begin anew.
+    The first arm is the one without a cache. What an arm has kept and learned stays from one trace to the next; the
+    documents begin anew.
     """
     questions = KnownQuestions(encoders.cached)
     texts = list(dict.fromkeys(ask.text for trace in traces for ask in trace.asks()))
@@ -54,7 +56,8 @@ async def replay(
                 await arm.pipeline.close()
         finally:
             await catalog.close()
-    return Replayed(opened, asks, Cosines(texts, np.stack([questions.vector(text) for text in texts])))
+    requests = Requests(asks, [one.text for one in opened[0].answered])
+    return Replayed(opened, requests, Cosines(texts, np.stack([questions.vector(text) for text in texts])))
 
 
 async def _replay_all(

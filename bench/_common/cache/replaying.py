@@ -10,11 +10,12 @@ import numpy as np
 
 from bench._common.beir import BeirSet
 from bench._common.cache.arms import KnownQuestions
-from bench._common.cache.figures import OUTPUT_TOKENS_PER_S, PROMPT_TOKENS_PER_S, figures_of, fixed_figures
-from bench._common.cache.fixed import THRESHOLDS, Cosines, FixedServed, false_share, replay_fixed, tuned_threshold
+from bench._common.cache.figures import OUTPUT_TOKENS_PER_S, PROMPT_TOKENS_PER_S, Baseline, figures_of, fixed_figures
+from bench._common.cache.fixed import THRESHOLDS, Cosines, false_share, replay_fixed, tuned_threshold, verdicts_of
 from bench._common.cache.replay import Replayed, replay
 from bench._common.cache.report import CurvePoint, ReplayReport
 from bench._common.cache.standing import Standing, needed_part
+from bench._common.cache.verdicts import Requests
 from bench._common.engines import Encoders, open_encoders
 from bench._common.statistics import Quantiles, quantiles
 from bench._common.tables import say
@@ -82,9 +83,12 @@ def stamped_asks(documents: BeirSet, traces: Iterable[Trace]) -> list[Ask]:
     return asks
 
 
-def curve_of(asks: Sequence[Ask], cosines: Cosines) -> list[CurvePoint]:
+def curve_of(requests: Requests, cosines: Cosines) -> list[CurvePoint]:
     """Returns the baseline at every threshold."""
-    return [_point(threshold, replay_fixed(asks, cosines, threshold)) for threshold in THRESHOLDS]
+    return [
+        _point(threshold, verdicts_of(requests, replay_fixed(requests.asks, cosines, threshold)))
+        for threshold in THRESHOLDS
+    ]
 
 
 def _with_answers(settings: Settings, **changed: object) -> Settings:
@@ -105,27 +109,27 @@ async def _encoding(encoders: Encoders, texts: Sequence[str]) -> Quantiles:
     return quantiles([one.queue_ns + one.compute_ns for one in timed])
 
 
-def _point(threshold: float, served: Sequence[FixedServed]) -> CurvePoint:
-    hits = [one for one in served if one.verdict is not None]
-    right = sum(one.verdict is Verdict.RIGHT for one in hits)
-    share = len(hits) / max(1, len(served))
-    return CurvePoint(threshold, share, right / len(hits) if hits else 1.0, false_share(served))
+def _point(threshold: float, verdicts: Sequence[Verdict | None]) -> CurvePoint:
+    hits = [one for one in verdicts if one is not None]
+    right = sum(one is Verdict.RIGHT for one in hits)
+    share = len(hits) / max(1, len(verdicts))
+    return CurvePoint(threshold, share, right / len(hits) if hits else 1.0, false_share(verdicts))
 
 
 def _report(plan: Plan, replayed: Replayed, threshold: float, question: Quantiles) -> ReplayReport:
-    arms, asks, cosines = replayed.arms, replayed.asks, replayed.cosines
-    served = replay_fixed(asks, cosines, threshold)
-    fixed = [fixed_figures(threshold, served, arms[0], cosines, retrieves=retrieves) for retrieves in (False, True)]
-    figures = [figures_of(arm) for arm in arms]
+    arms, requests, cosines = replayed.arms, replayed.requests, replayed.cosines
+    baseline = Baseline(threshold, replay_fixed(requests.asks, cosines, threshold), arms[0], cosines)
+    fixed = [fixed_figures(requests, baseline, retrieves=retrieves) for retrieves in (False, True)]
+    figures = [figures_of(arm, requests) for arm in arms]
     return ReplayReport(
         set_name=plan.folder.name,
         seeds=list(plan.seeds),
         target=plan.target,
         threshold=threshold,
-        requests=len(asks),
+        requests=len(requests.asks),
         prompt_tokens_per_s=PROMPT_TOKENS_PER_S,
         output_tokens_per_s=OUTPUT_TOKENS_PER_S,
         question=question,
         arms=[*figures[:2], *fixed, *figures[2:]],
-        curve=curve_of(asks, cosines),
+        curve=curve_of(requests, cosines),
     )

@@ -59,7 +59,7 @@ def print_replay(report: ReplayReport) -> None:
             "labels, first",
             "requests, first",
         ),
-        [_similar(arm) for arm in report.arms if arm.similar or arm.learning],
+        [_similar(arm) for arm in report.arms if arm.counted.similar or arm.learning],
     )
     speed = f"{report.prompt_tokens_per_s:g} prompt and {report.output_tokens_per_s:g} output tokens a second"
     print_table(
@@ -91,39 +91,39 @@ def plot_replay(path: Path, report: ReplayReport) -> None:
     curve = [point for point in report.curve if point.hit_rate]
     lines = [Line("one threshold", [one.hit_rate for one in curve], [one.precision for one in curve])]
     lines += [
-        Line(arm.name, [arm.hit_rate], [arm.precision])
+        Line(arm.name, [arm.counted.hit_rate], [arm.counted.precision])
         for arm in report.arms
-        if arm.hit_rate and "fixed" not in arm.name
+        if arm.counted.hit_rate and "fixed" not in arm.name
     ]
     plot_lines(path, titles, lines)
 
 
 def _hits(arm: ArmFigures) -> list[Cell]:
-    false = arm.false_hits
+    false = arm.counted.false_hits
     return [
         arm.name,
-        arm.equal,
-        arm.similar,
-        arm.hit_rate,
+        arm.counted.equal,
+        arm.counted.similar,
+        arm.counted.hit_rate,
         false.count,
         *_percent(arm),
-        arm.stale,
-        arm.precision if false.of else None,
+        arm.counted.stale,
+        arm.counted.precision if false.of else None,
     ]
 
 
 def _percent(arm: ArmFigures) -> list[Cell]:
-    false = arm.false_hits
+    false = arm.counted.false_hits
     return [100 * false.value, 100 * false.low, 100 * false.high] if false.of else [None, None, None]
 
 
 def _similar(arm: ArmFigures) -> list[Cell]:
-    false, learning = arm.false_similar, arm.learning
+    false, learning = arm.counted.false_similar, arm.learning
     share: list[Cell] = [100 * false.value, 100 * false.low, 100 * false.high] if false.of else [None, None, None]
     told: list[Cell] = [None, None, None, None]
     if learning is not None:
         told = [learning.labels, learning.errors, learning.labels_before_first, learning.requests_before_first]
-    return [arm.name, arm.similar, false.count, *share, *told]
+    return [arm.name, arm.counted.similar, false.count, *share, *told]
 
 
 def _times(arm: ArmFigures) -> list[Cell]:
@@ -136,7 +136,7 @@ def _times(arm: ArmFigures) -> list[Cell]:
         arm.misses.p95_ms,
         arm.model_calls,
         arm.calls_saved,
-        arm.model_s / max(1, arm.requests),
+        arm.model_s / max(1, arm.counted.requests),
         answers // 1024,
         sum(arm.memory_bytes.values()) // 1024,
     ]
