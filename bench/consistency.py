@@ -43,13 +43,15 @@ def _arguments() -> argparse.Namespace:
     made.add_argument("--replicas", type=int, default=3, metavar="N")
     made.add_argument("--trust-ms", type=int, default=0, help="staleness that the settings allow")
     made.add_argument("--slow-ms", type=float, default=0.0, help="what every sixteenth answer takes")
+    made.add_argument("--builds", type=float, default=0.0, help="weight of builds, where a question weighs 80")
     made.add_argument("--kind", choices=[kind.value for kind in ShardKind], default=ShardKind.EXACT.value)
     made.add_argument("--folder", type=Path, metavar="DIR", help="where the collections are; a temporary folder")
     return made.parse_args()
 
 
 async def _simulate(arguments: argparse.Namespace) -> Report:
-    plan = Plan(arguments.steps, arguments.seed, arguments.trust_ms, arguments.slow_ms / 1e3)
+    slow_s, builds = arguments.slow_ms / 1e3, arguments.builds
+    plan = Plan(arguments.steps, arguments.seed, arguments.trust_ms, slow_s, builds)
     with tempfile.TemporaryDirectory(prefix="headrace-bench-", dir=arguments.folder) as folder:
         async with (
             embedded_catalog(Path(folder) / "data", ShardKind(arguments.kind)) as catalog,

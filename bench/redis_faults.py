@@ -36,7 +36,7 @@ from retrieval.settings.load import PREFIX, load_settings
 
 _COLLECTION, _TENANT = "python", "default"  # those of `headrace demo`, so that its folder may be used
 _FAULTS = ("kill", "stop")
-_EMBEDDINGS_BYTES = 128 * 1024
+_EMBEDDINGS_BYTES = 320 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,12 @@ def _print(report: Report) -> None:
 
 def _settings_text(url: str, budget_ms: float) -> str:
     return f"""
+[retrieval]
+candidates = 20
+
+[context]
+budget_tokens = 256
+
 [cache]
 embeddings_bytes = {_EMBEDDINGS_BYTES}
 results_bytes = 0

@@ -20,6 +20,7 @@ FLAG = "shared_cache_unavailable"
 _TIMEOUT_S = 10.0
 _POOL = 400  # questions that come again
 _EXPONENT = 0.8  # of Zipf's law
+_TOP_K = 3
 _SETTLING = 0.3  # of the first phase, in which caches fill
 
 
@@ -102,7 +103,7 @@ async def send_all(
     calls: list[asyncio.Task[Sample]] = []
     for planned_ns, question in zip(plan.arrivals_ns, plan.questions, strict=True):
         await asyncio.sleep(max(0.0, (started_ns + planned_ns - time.monotonic_ns()) / 1e9))
-        request = wire.RetrieveRequest(collection=collection, query=question)
+        request = wire.RetrieveRequest(collection=collection, query=question, top_k=_TOP_K)
         calls.append(asyncio.create_task(_send(stub, request, planned_ns, started_ns)))
     return await asyncio.gather(*calls)
 

@@ -44,6 +44,7 @@ class Plan:
     seed: int = 1
     trust_ms: int = 0
     slow_s: float = 0.0  # that some answers take
+    builds: float = 0.0  # weight of building a generation, where a question weighs 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,7 @@ class Simulation:
             self._restart: 0.12,
             self._fail: 0.6 if not self._redis.faulty else 4.0,
             self._tamper: 0.6,
+            self._build: self._plan.builds,
             self._set: 2.0 if self._altered else 0.2,
         }
         [chosen] = self._random.choices(list(steps), list(steps.values()))
@@ -160,6 +162,17 @@ class Simulation:
             await self._redis.heal()
             return ["redis healed"]
         return [f"redis {await self._redis.fail()}"]
+
+    async def _build(self) -> list[str]:
+        """Builds a generation of a collection, while questions go on and a write comes in between."""
+        replica, key = self._replica(), self._key()
+        index = await replica.catalog.open(key)
+        building = asyncio.create_task(index.build())
+        kinds = [await self._writer.change(replica, key)]
+        while not building.done():
+            kinds.append(await self._asker.ask(self._question()))
+        await building
+        return ["build", *(f"{kind} during a build" for kind in kinds)]
 
     async def _tamper(self) -> list[str]:
         return [f"redis {self._redis.tamper()}"]
