@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ from indexers.types import (
     Passage,
     TextFormat,
 )
+
+_REMEMBERED = 1024  # texts of headings and of metadata: passages come again from one request to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class RecordReader:
         """Returns the passages in the order asked for; what is not live at the sequence is left out."""
         found: dict[str, Passage] = {}
         for start in range(0, len(chunk_ids), _IDS_A_READ):
-            asked = [UUID(one).bytes for one in chunk_ids[start : start + _IDS_A_READ]]
+            asked = [bytes.fromhex(one.replace("-", "")) for one in chunk_ids[start : start + _IDS_A_READ]]
             query = _PASSAGES.format(places=",".join("?" * len(asked)))
             for row in self._rows(query, (*asked, sequence, sequence, sequence)):
                 passage = _passage(row)
@@ -181,22 +183,38 @@ def _passage(row: _Row) -> Passage:
     chunk_id, document_id, title, heading_path, text, start, end, ordinal, page, metadata, source_uri, *counted = row
     token_count, header, header_token_count, chunk_row = counted
     return Passage(
-        chunk_id=str(UUID(bytes=chunk_id)),
+        chunk_id=_written_id(chunk_id.hex()),
         document_id=document_id,
         title=title,
-        heading_path=tuple(json.loads(heading_path)),
+        heading_path=_headings(heading_path),
         text=text,
         start=start,
         end=end,
         ordinal=ordinal,
         page=page,
-        metadata=metadata_from_json(metadata),
+        metadata=_metadata(metadata),
         source_uri=source_uri,
         token_count=token_count,
         header=header,
         header_token_count=header_token_count,
         row=chunk_row,
     )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _headings(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _metadata(text: str) -> Metadata:
+    """Reads the metadata of a passage; passages with equal ones share them, for nobody changes what is read."""
+    return metadata_from_json(text)
+
+
+def _written_id(digits: str) -> str:
+    """Returns 32 hexadecimal digits as a UUID is written."""
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _document(row: _Row) -> Document:

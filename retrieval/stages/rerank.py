@@ -28,7 +28,7 @@ from retrieval.scope import Scope
 from retrieval.stages.embed import DenseQuery
 from retrieval.stages.late import LateInteraction, LateQuery, skip_reason
 from retrieval.trace import Trace
-from retrieval.types import Hit, RetrieveRequest, Thresholds
+from retrieval.types import Hit, RetrieveRequest, ScoreParts, Thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Cascade:
         late = await self._late.score(query, [hit.passage for hit in pool], trace)
         scores = thresholds.mixture.before(_scores(pool), late.scores)
         scored = [
-            replace(hit, score=float(score), parts=replace(hit.parts, late=float(opinion)))
+            Hit(hit.passage, float(score), _with_late(hit.parts, float(opinion)))
             for hit, score, opinion in zip(pool, scores, late.scores, strict=True)
         ]
         order = rank(scores, scores, np.arange(len(pool)), [hit.passage.chunk_id for hit in pool])
@@ -140,6 +140,11 @@ def _keep(pool: list[Hit], report: RerankReport, reason: Reason, trace: Trace) -
     trace.degrade(f"rerank_{reason}")
     trace.rerank = replace(report, stop=reason)
     return pool
+
+
+def _with_late(parts: ScoreParts, late: float) -> ScoreParts:
+    """Returns the scores with that of late interaction; `replace` takes three times as long, fifty times a request."""
+    return ScoreParts(dense=parts.dense, sparse=parts.sparse, fused=parts.fused, late=late, rerank=parts.rerank)
 
 
 def _scores(hits: Sequence[Hit]) -> NDArray[np.float64]:
