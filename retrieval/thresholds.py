@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from rerank.calibrate import Mixture
@@ -32,13 +33,32 @@ class Overrides:
     cache: bool | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _InForce:
+    """Settings by their identity: whoever reloads makes new ones, and comparing all values would take longest."""
+
+    settings: Settings
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _InForce) and other.settings is self.settings
+
+    def __hash__(self) -> int:
+        return id(self.settings)
+
+
 def resolve(settings: Settings, overrides: Overrides) -> Thresholds:
-    """Returns the thresholds of one request.
+    """Returns the thresholds of one request, the same object for those that ask for the same.
 
     Raises:
         InvalidRequest: an override is outside its bounds.
         RerankerMissing: a rerank is asked for, and neither late interaction nor a cross-encoder is configured.
     """
+    return _resolved(_InForce(settings), overrides)
+
+
+@lru_cache(maxsize=256)
+def _resolved(in_force: _InForce, overrides: Overrides) -> Thresholds:
+    settings = in_force.settings
     retrieval, rerank, context = settings.retrieval, settings.rerank, settings.context
     top_k = _within("top_k", overrides.top_k, retrieval.top_k, 1, retrieval.max_top_k)
     candidates = _within(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from retrieval.answers.question import normalise
 from retrieval.caching.keys import CacheKey
@@ -44,4 +45,10 @@ def asked_of(
 ) -> Asked:
     """Returns the question with its keys."""
     partition = scope.partition(shape)
-    return Asked(question, scope, partition, within(partition, normalise(question)), result_key, read_at_ns, control)
+    return Asked(question, scope, partition, within(partition, _normal(question)), result_key, read_at_ns, control)
+
+
+@lru_cache(maxsize=1024)
+def _normal(question: str) -> str:
+    """Remembers normal forms: what is served from the cache was mostly asked in these words before."""
+    return normalise(question)
