@@ -10,8 +10,10 @@ from typing import Any
 
 from bench._common.redis_server import HOST, RedisServer
 from bench._common.tcp_proxy import TcpProxy, running_proxy
+from retrieval.caching.keys import Purpose
 
-_TAMPERED_AT_ONCE = 8
+_TAMPERED_AT_ONCE = 30
+_PURPOSES = tuple(one.value.encode() for one in (Purpose.EMBEDDING, Purpose.RESULT, Purpose.ANSWER))
 _FLIPPED = 0x20
 
 
@@ -69,8 +71,10 @@ class SharedRedis:
         if self._suspended:
             return "tampered with nothing"
         values = self._values()
-        names = self._random.sample(sorted(values), min(_TAMPERED_AT_ONCE, len(values)))
         kind = self._random.choice(("overwritten", "cut short", "flipped", "exchanged", "put back"))
+        purpose = self._random.choice(_PURPOSES)  # a value under another's key does most harm when it is of its kind
+        chosen = [name for name in sorted(values) if name.split(b":")[2] == purpose]
+        names = self._random.sample(chosen, min(_TAMPERED_AT_ONCE, len(chosen)))
         with self._server.client() as client:
             for name, other in zip(names, [*names[1:], *names[:1]], strict=True):
                 client.set(name, self._spoiled(kind, values[name], values[other], self._snapshot.get(name)))
