@@ -82,6 +82,7 @@ def violations(truth: Truth, *replies: Reply) -> set[str]:
         (NEW, 30, 40, {"stale"}),  # not written yet
         (OLD, 111, 120, {"stale"}),
         (OTHER, 30, 40, {"cross-tenant"}),
+        (replace(OTHER, document_id="nobody"), 30, 40, {"cross-tenant", "citation"}),
         (fact_document("sheet", TOPIC, "north", 77, 78), 30, 40, {"wrong"}),
     ],
 )

@@ -142,7 +142,8 @@ class Truth:
                 history.versions = old[-2:] + [one for one in history.versions if one.ended_ns >= before_ns]
 
     def _readable(self, asked: Asked, document_id: str) -> Iterator[Version]:
-        for version in self._histories[asked.key][document_id].versions:
+        history = self._histories[asked.key].get(document_id, _History())  # another's document may have been cited
+        for version in history.versions:
             if version.begun_ns < asked.ended_ns and asked.begun_ns < version.ended_ns:
                 yield version
 
