@@ -110,6 +110,7 @@ class Arm:
     reasons: Counter[str] = field(default_factory=Counter)
     labels_before_first: int | None = None  # labels until the first question in other words was served
     asked_before_first: int = 0
+    ended: list[tuple[int, int]] = field(default_factory=list)  # places: asked, and made; the evidence held no more
     _made: dict[str, int] = field(default_factory=dict)  # places of requests, by the key of the answer made for them
 
     @classmethod
@@ -157,10 +158,13 @@ class Arm:
         return {one.cache: one for one in figures}
 
     def _note(self, report: ReuseReport, own_ns: int, text: str) -> None:
+        made_for = self._made.get(report.key)
         if report.stored:
             self._made[report.key] = len(self.answered)
         if report.reuse is Reuse.NONE:
             self.reasons[report.reason] += 1
+            if report.reason == "evidence" and report.similarity == 1.0 and made_for is not None:
+                self.ended.append((len(self.answered), made_for))
             self.answered.append(Answered(own_ns, report.reuse, None, text))
             return
         if report.reuse is Reuse.SIMILAR and self.labels_before_first is None:

@@ -97,6 +97,7 @@ class ArmFigures:
     memory_bytes: Mapping[str, int]
     reasons: Mapping[str, int]  # of misses
     learning: Learning | None
+    ended: Share | None  # of the answers that the evidence ended, those that were right still
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ def figures_of(arm: Arm, requests: Requests) -> ArmFigures:
         memory_bytes={name: one.used_bytes for name, one in arm.memory.items()},
         reasons=dict(arm.reasons.most_common()),
         learning=_learning(arm) if learned.labels or learned.served else None,
+        ended=_right([requests.verdict(*one) for one in arm.ended]),
     )
 
 
@@ -151,12 +153,17 @@ def fixed_figures(requests: Requests, baseline: Baseline, *, retrieves: bool) ->
         memory_bytes={"vectors": entries * cosines.vectors.shape[1] * 4},
         reasons={"below the threshold": entries},
         learning=None,
+        ended=None,
     )
 
 
 def _model_s(arm: Arm) -> float:
     oracle = arm.oracle
     return oracle.prompt_tokens / PROMPT_TOKENS_PER_S + oracle.output_tokens / OUTPUT_TOKENS_PER_S
+
+
+def _right(verdicts: Sequence[Verdict]) -> Share | None:
+    return Share.measured(sum(one is Verdict.RIGHT for one in verdicts), len(verdicts)) if verdicts else None
 
 
 def _false(verdicts: Sequence[Verdict | None]) -> Share:

@@ -80,6 +80,8 @@ def print_replay(report: ReplayReport) -> None:
     )
     print_table("To encode a question, ms", ("p50", "p95"), [(report.question.p50_ms, report.question.p95_ms)])
     ours = [arm for arm in report.arms if arm.learning]
+    ended: list[list[Cell]] = [[arm.name, arm.ended.of, arm.ended.count] for arm in report.arms if arm.ended]
+    print_table("Answers that the evidence ended", ("arm", "ended", "of them right still"), ended)
     reasons = dict.fromkeys(reason for arm in ours for reason in arm.reasons)
     rows: list[list[Cell]] = [[reason, *(arm.reasons.get(reason, 0) for arm in ours)] for reason in reasons]
     print_table("Why there was no hit", ("reason", *(arm.name for arm in ours)), rows)
@@ -89,7 +91,11 @@ def plot_replay(path: Path, report: ReplayReport) -> None:
     """Draws precision over hit rate: the baseline at every threshold, and each of our arms as a point."""
     titles = Titles(f"Right answers among hits, {report.set_name}", "hit rate", "share of hits that are right")
     curve = [point for point in report.curve if point.hit_rate]
-    lines = [Line("one threshold", [one.hit_rate for one in curve], [one.precision for one in curve])]
+    rates = [one.hit_rate for one in curve]
+    lines = [
+        Line("one threshold", rates, [one.precision for one in curve]),
+        Line("old answers let pass", rates, [1.0 - one.false_share for one in curve], dashed=True),
+    ]
     lines += [
         Line(arm.name, [arm.counted.hit_rate], [arm.counted.precision])
         for arm in report.arms
