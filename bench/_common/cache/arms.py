@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bench._common.cache.oracle import NAME, Oracle
+from bench._common.cache.questions import KnownQuestions
 from bench._common.cache.verdicts import without_marks
 from bench._common.engines import Encoders
 from bench._common.pipelines import KEY
 from bench._common.traces.events import Ask
-from encoders.types import AsyncDenseEncoder, EncodedPassage, EncodedQuery, Outcome, TextKind, TokenizedText, WorkClass
 from indexers.index import Catalog
 from retrieval.admission import Admission
 from retrieval.answers.risks import Learned
@@ -32,59 +29,15 @@ from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
+from retrieval.reuse import Reuse, ReuseReport
 from retrieval.settings import Settings
 from retrieval.settings.load import Loaded
 from retrieval.thresholds import Overrides, resolve
 from retrieval.token_counters import RememberingCounter
-from retrieval.types import Completed, Delta, GenerateRequest, RetrieveRequest, Reuse, ReuseReport
+from retrieval.types import Completed, Delta, GenerateRequest, RetrieveRequest
 
 _PATIENCE_S = 60.0
 _MAX_OUTPUT_TOKENS = 512
-
-
-class KnownQuestions:
-    """The `AsyncDenseEncoder` of questions that were encoded before the replay."""
-
-    def __init__(self, encoder: AsyncDenseEncoder) -> None:
-        self._encoder = encoder
-        self._known: dict[str, Outcome[EncodedQuery]] = {}
-        self.model_id = encoder.model_id
-        self.revision = encoder.revision
-        self.dim = encoder.dim
-        self.max_tokens = encoder.max_tokens
-        self.codec = encoder.codec
-
-    async def learn(self, texts: Sequence[str]) -> None:
-        """Encodes texts for later."""
-        for text in texts:
-            if text not in self._known:
-                self._known[text] = await self._encoder.encode_query(text, None)
-
-    def vector(self, text: str) -> NDArray[np.float32]:
-        """Returns float32 [dim] of a text that was learned."""
-        value = self._known[text].value
-        assert value is not None
-        return value.vector
-
-    def tokenize(self, texts: Sequence[str], kind: TextKind) -> list[TokenizedText]:
-        """Tokenizes as the encoder behind it does."""
-        return self._encoder.tokenize(texts, kind)
-
-    async def encode(
-        self, texts: Sequence[str], kind: TextKind, work_class: WorkClass, deadline_ns: int | None
-    ) -> list[Outcome[NDArray[np.float32]]]:
-        """Encodes as the encoder behind it does."""
-        return await self._encoder.encode(texts, kind, work_class, deadline_ns)
-
-    async def encode_query(self, text: str, deadline_ns: int | None) -> Outcome[EncodedQuery]:
-        """Returns what was learned."""
-        return self._known[text]
-
-    async def encode_passages(
-        self, texts: Sequence[str], work_class: WorkClass, deadline_ns: int | None
-    ) -> list[Outcome[EncodedPassage]]:
-        """Encodes as the encoder behind it does."""
-        return await self._encoder.encode_passages(texts, work_class, deadline_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from bench._common.cache.fixed import Cosines, FixedServed, scan_ns, verdicts_of
 from bench._common.cache.verdicts import Requests
 from bench._common.statistics import Quantiles, quantiles
 from bench._common.traces.judging import Verdict
-from retrieval.types import Reuse
+from retrieval.reuse import Reuse
 
 PROMPT_TOKENS_PER_S = 123.0  # SmolLM2-135M, Q4_1, llama.cpp on one thread of an idle two-core machine
 OUTPUT_TOKENS_PER_S = 53.0

@@ -15,7 +15,7 @@ import grpc.aio
 from bench._common.beir import BeirSet
 from bench._common.cache.echo import RECORD, REPLAY, echo_server
 from bench._common.cache.servers import Serving, serving
-from bench._common.cache.times import LatencyReport, Timed, latency_report
+from bench._common.cache.times import ECHO, LatencyReport, Timed, latency_report
 from bench._common.pipelines import KEY
 from bench._common.tables import say
 from headrace.v1 import common_pb2
@@ -62,7 +62,8 @@ class _Turns:
         for way in self.ways if number % 2 else reversed(self.ways):
             taken_ns, messages = await way.ask(question)
             if way.counts(messages):
-                self.timed.setdefault(way.name, []).append(Timed(question, taken_ns, completed_of(messages)))
+                told = wire.Completed() if way.name == ECHO else completed_of(messages)
+                self.timed.setdefault(way.name, []).append(Timed(question, taken_ns, told))
             else:
                 self.left_out[way.name] = self.left_out.get(way.name, 0) + 1
 
@@ -81,7 +82,7 @@ async def measure_latency(
         texts = [question.text for question in source.questions[:questions]]
         kept = [text for text in texts if await _warm([*ways, miss], text, echo)]
         say(f"{len(kept)} of {len(texts)} questions are answered with a citation, and so kept")
-        turns = _Turns([Way("echo", _raw(echo, REPLAY), wire.CacheControl(), lambda messages: True), *ways, miss])
+        turns = _Turns([Way(ECHO, _raw(echo, REPLAY), wire.CacheControl(), lambda messages: True), *ways, miss])
         for number in range(2 * rounds):
             for text in kept:
                 await turns.take(text, number)

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from bench._common.beir import BeirSet
-from bench._common.cache.arms import Arm, KnownQuestions
+from bench._common.cache.arms import Arm
 from bench._common.cache.fixed import Cosines
+from bench._common.cache.questions import KnownQuestions
 from bench._common.cache.standing import Standing, Writes
 from bench._common.cache.verdicts import Requests
 from bench._common.engines import Encoders

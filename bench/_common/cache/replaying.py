@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from bench._common.beir import BeirSet
-from bench._common.cache.arms import KnownQuestions
 from bench._common.cache.figures import OUTPUT_TOKENS_PER_S, PROMPT_TOKENS_PER_S, Baseline, figures_of, fixed_figures
 from bench._common.cache.fixed import THRESHOLDS, Cosines, false_share, replay_fixed, tuned_threshold, verdicts_of
+from bench._common.cache.questions import KnownQuestions
 from bench._common.cache.replay import Replayed, replay
 from bench._common.cache.report import CurvePoint, ReplayReport
 from bench._common.cache.standing import Standing, needed_part

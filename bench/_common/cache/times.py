@@ -12,6 +12,8 @@ from bench._common.tables import Cell, print_table
 from headrace.v1 import common_pb2
 from headrace.v1 import retrieval_pb2 as wire
 
+ECHO = "echo"
+
 
 @dataclass(frozen=True, slots=True)
 class Timed:
@@ -54,10 +56,9 @@ class LatencyReport:
 
 def latency_report(timed: Mapping[str, Sequence[Timed]], left_out: Mapping[str, int], questions: int) -> LatencyReport:
     """Returns the figures of all calls."""
-    echo = quantiles([one.taken_ns for one in timed["echo"]])
-    return LatencyReport(
-        questions, {name: _figures(calls, echo, left_out.get(name, 0)) for name, calls in timed.items()}
-    )
+    echo = quantiles([one.taken_ns for one in timed[ECHO]])
+    names = sorted(timed, key=lambda name: name != ECHO)
+    return LatencyReport(questions, {name: _figures(timed[name], echo, left_out.get(name, 0)) for name in names})
 
 
 def _figures(calls: Sequence[Timed], echo: Quantiles, left_out: int) -> WayFigures:
