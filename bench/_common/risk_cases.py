@@ -31,7 +31,7 @@ class Cases:
     def passed(self) -> Cases:
         """Returns the pairs that the guard lets pass."""
         kept = np.flatnonzero(~self.refused)
-        entries = [self.entries[place] for place in kept]
+        entries = [self.entries[place] for place in kept.tolist()]
         return Cases(entries, self.features[kept], self.cosines[kept], self.correct[kept], self.refused[kept])
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retrieval.answers.entry import Answer, fingerprint
-from retrieval.types import EvidenceReport, Hit
+from retrieval.reuse import EvidenceReport
+from retrieval.types import Hit
 
 
 def check_evidence(answer: Answer, hits: Sequence[Hit]) -> EvidenceReport:

@@ -24,8 +24,9 @@ from retrieval.answers.risk import Judgement
 from retrieval.answers.risks import Risks
 from retrieval.answers.similarity import features_of
 from retrieval.answers.store import AnswerStore, Kept, Near
+from retrieval.reuse import EvidenceReport, Reuse, ReuseReport, RiskReport
 from retrieval.settings.caching import AnswerCacheSettings
-from retrieval.types import CacheControl, EvidenceReport, Found, Reuse, ReuseReport, RiskReport
+from retrieval.types import CacheControl, Found
 
 _MOST_NEIGHBOURS = 8
 _LONGEST_READ = 1_000  # code points of a question

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from retrieval.clock import Ledger, StageClock
 from retrieval.deadline import Deadline
+from retrieval.reuse import ReuseReport
 from retrieval.scope import Identity
-from retrieval.types import ReuseReport
 
 REQUEST_ID = "x-request-id"
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")

@@ -23,9 +23,10 @@ from retrieval.deadline import Deadline
 from retrieval.errors import BackendError, DeadlineExceeded
 from retrieval.generation.answering import Ended, answer_pieces, size_of
 from retrieval.generation.backend import Backend
+from retrieval.reuse import ReuseReport
 from retrieval.scope import within
 from retrieval.settings.service import GenerationSettings
-from retrieval.types import Delta, Found, GenerateRequest, GenerationParams, Prompt, ReuseReport
+from retrieval.types import Delta, Found, GenerateRequest, GenerationParams, Prompt
 
 _BOUNDS = Bounds(max_items=1_000_000, max_bytes=64 * 1024 * 1024)
 _log = structlog.get_logger("headrace")

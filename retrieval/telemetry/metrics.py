@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from retrieval.clock import Ledger, RerankReport, Stage
-from retrieval.types import ReuseReport
+from retrieval.reuse import ReuseReport
 
 _STEP = re.compile(r"[a-z_]{1,40}")
 # Why no answer served again: the gates' own reasons, and what the guard finds two questions to differ in.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import structlog
 
 from retrieval.clock import Ledger, RerankReport
+from retrieval.reuse import ReuseReport
 from retrieval.scope import Identity
-from retrieval.types import ReuseReport
 
 _log = structlog.get_logger("headrace")
 

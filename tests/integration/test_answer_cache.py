@@ -20,6 +20,7 @@ from retrieval.deadline import Deadline
 from retrieval.errors import NotCached
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Pipeline
+from retrieval.reuse import Reuse
 from retrieval.server.app import App, build
 from retrieval.settings.load import Loaded, load_settings
 from retrieval.thresholds import Overrides, resolve
@@ -32,7 +33,6 @@ from retrieval.types import (
     GenerateRequest,
     Prompt,
     RetrieveRequest,
-    Reuse,
 )
 from tests.fakes.answering import ScriptedAnswers, quote_first
 

@@ -20,8 +20,9 @@ from indexers.options import ShardKind
 from indexers.types import CollectionKey
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
+from retrieval.reuse import Reuse
 from retrieval.thresholds import Overrides, resolve
-from retrieval.types import Completed, GenerateRequest, Retrieved, RetrieveRequest, Reuse
+from retrieval.types import Completed, GenerateRequest, Retrieved, RetrieveRequest
 
 KEY = CollectionKey("acme", "docs")
 FLAG = "shared_cache_unavailable"

@@ -17,10 +17,11 @@ from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
+from retrieval.reuse import Reuse
 from retrieval.server.app import build
 from retrieval.settings.load import Loaded, load_settings
 from retrieval.thresholds import Overrides, resolve
-from retrieval.types import Completed, GenerateRequest, Retrieved, RetrieveRequest, Reuse
+from retrieval.types import Completed, GenerateRequest, Retrieved, RetrieveRequest
 from tests.fakes.shared_tier import MemoryTier
 
 QUESTION = "How tight is valve 7?"

@@ -12,6 +12,7 @@ from bench._common.consistency.judge import Judge, Reply
 from bench._common.consistency.truth import Asked, Truth, Version
 from indexers.types import CollectionKey, Document, Epoch, Passage
 from retrieval.clock import Ledger
+from retrieval.reuse import EvidenceReport, Reuse, ReuseReport
 from retrieval.settings import Settings
 from retrieval.thresholds import Overrides, resolve
 from retrieval.types import (
@@ -19,13 +20,10 @@ from retrieval.types import (
     Citation,
     Completed,
     Context,
-    EvidenceReport,
     FinishReason,
     Hit,
     Retrieved,
     RetrieveRequest,
-    Reuse,
-    ReuseReport,
     ScoreParts,
     Usage,
 )

@@ -14,6 +14,7 @@ from retrieval.caching.operating import Chosen
 from retrieval.caching.shared import SharedStats
 from retrieval.clock import CacheUse, Ledger
 from retrieval.errors import InvalidRequest
+from retrieval.reuse import EvidenceReport, Reuse, ReuseReport, RiskReport
 from retrieval.server.convert.caches import (
     answer_key_from_pb,
     chosen_from_pb,
@@ -23,7 +24,6 @@ from retrieval.server.convert.caches import (
 )
 from retrieval.server.convert.ledgers import ledger_to_pb
 from retrieval.server.convert.reuse import reuse_to_pb
-from retrieval.types import EvidenceReport, Reuse, ReuseReport, RiskReport
 
 KEY = answer_key("acme", "docs", b"\xab" * 32)
 

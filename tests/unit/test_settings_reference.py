@@ -14,7 +14,13 @@ from retrieval.settings.reference import example_toml, reference_markdown
 from retrieval.settings.shown import MASK, shown_settings, toml_value
 
 ROOT = Path(__file__).parents[2]
-LISTS_OF_TABLES = {"auth.keys", "cache.policies", "cache.redis.tenant_keys", "generation.backends", "rerank.anytime.lines"}
+LISTS_OF_TABLES = {
+    "auth.keys",
+    "cache.policies",
+    "cache.redis.tenant_keys",
+    "generation.backends",
+    "rerank.anytime.lines",
+}
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from structlog.testing import capture_logs
 from retrieval.answers.facts.types import Kind
 from retrieval.clock import CacheUse, LateReport, Ledger, RerankReport, Stage, StageCost
 from retrieval.errors import ConfigError
+from retrieval.reuse import Reuse, ReuseReport
 from retrieval.scope import Identity
 from retrieval.telemetry.endpoint import metrics_endpoint
 from retrieval.telemetry.log import configure_log
 from retrieval.telemetry.metrics import Metrics
 from retrieval.telemetry.requests import Ended, log_request
-from retrieval.types import Reuse, ReuseReport
 
 LEDGER = Ledger(
     stages=(StageCost(Stage.EMBED, 3_000_000, 500_000, 2_000_000), StageCost(Stage.OTHER, 1_000, 0, 0)),

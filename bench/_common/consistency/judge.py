@@ -9,7 +9,8 @@ from bench._common.consistency.engines import UNKNOWN, mark_of, said_in
 from bench._common.consistency.facts import Topic, statement, topic_of
 from bench._common.consistency.truth import Asked, Truth
 from retrieval.answers.question import normalise
-from retrieval.types import Completed, FinishReason, Hit, Retrieved, RetrieveRequest, Reuse
+from retrieval.reuse import Reuse
+from retrieval.types import Completed, FinishReason, Hit, Retrieved, RetrieveRequest
 
 _MOST_KEPT = 20
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headrace.v1 import retrieval_pb2
+from retrieval.reuse import EvidenceReport, Reuse, ReuseReport, RiskReport
 from retrieval.server.convert.ledgers import TIERS
-from retrieval.types import EvidenceReport, Reuse, ReuseReport, RiskReport
 
 _KINDS = {
     Reuse.NONE: retrieval_pb2.REUSE_KIND_UNSPECIFIED,
