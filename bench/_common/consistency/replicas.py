@@ -94,6 +94,7 @@ def flags_for(redis_url: str) -> dict[str, Any]:
         "cache.answers.trust_ms": 0,
         "cache.policies": (),
         "cache.redis.url": redis_url,
+        "cache.redis.budget_ms": 25.0,
         "cache.redis.share_results": True,
         "cache.redis.compress_above_bytes": 600,
     }
