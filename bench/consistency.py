@@ -22,11 +22,13 @@ from bench._common.loops import run
 from bench._common.results import plain, write_results
 from bench._common.tables import print_table
 from indexers.options import ShardKind
+from retrieval.telemetry.log import configure_log
 
 
 def main() -> None:
     """Runs the tool; fails when anything was violated."""
     arguments = _arguments()
+    configure_log("error", "console")  # Redis comes and goes hundreds of times
     report = run(_simulate(arguments))
     _print(report)
     outputs = options.outputs(arguments)
