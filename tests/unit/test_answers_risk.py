@@ -11,7 +11,7 @@ from encoders.types import EncodedQuery
 from retrieval.answers.guard import compare, read_facts
 from retrieval.answers.risk import RiskControl
 from retrieval.answers.risk.bounds import least_trials, upper_bounds
-from retrieval.answers.risk.certificate import Certificate
+from retrieval.answers.risk.certificate import CONFIDENCE, Certificate
 from retrieval.answers.risk.entries import EntryOffsets
 from retrieval.answers.risk.evidence import STRATA, STRATUM_LABELS, EvidenceWindow, Ranked
 from retrieval.answers.risk.prior import PRIOR
@@ -44,7 +44,7 @@ def test_control_serves_once_faultless_labels_suffice(rate: float) -> None:
     while not control.judge(b"new", _GOOD, rate).serve:
         _teach(control, 1)
         first += 1
-    assert least_trials(rate, 0.9) < first <= 1.5 * least_trials(rate, 0.975) + 20
+    assert least_trials(rate, CONFIDENCE) < first <= 1.5 * least_trials(rate, 0.95) + 20
 
 
 def test_control_refuses_where_labels_are_worse_than_the_bound() -> None:

@@ -5,6 +5,11 @@ no further than the tests hold (fixed-sequence testing of Learn-then-Test, Angel
 many tests cost no more confidence than one. Levels with too few labels to hold even without an error are passed over,
 which looks at no label. A single wrong label among the first would end it all, so after a failure the sequence starts
 anew where there are a few times as many labels; each start is paid for with its part of the confidence.
+
+A threshold is certified with a confidence of three quarters. What is served errs less than the bound in the mean, since
+the threshold stops where a bound, not the rate, meets it: on simulated streams 0.12, 0.31 and 1.2 % were wrong under
+bounds of 0.5, 1 and 2 % (`python -m bench.risk`). At nine tenths it was 0.11, 0.22 and 0.68 %, after 1.5 times the
+labels.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from numpy.typing import NDArray
 from retrieval.answers.risk.bounds import least_trials, upper_bounds
 from retrieval.answers.risk.evidence import Ranked
 
-CONFIDENCE = 0.9
+CONFIDENCE = 0.75
 _STARTS = 2
 _JUMP = 2.5  # from a failure's labels to the next start's
 _GROWTH = 1.12  # from one level's labels to the next's
