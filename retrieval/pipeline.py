@@ -124,13 +124,14 @@ class Pipeline:
             asked = answer_of(request, task, backend, settings) if self._caches.answers.enabled else None
             known = await self._look_up(task, asked, trace, deadline)
             found = known.found or await self._find_once(task, known, trace, deadline)
+            if not self._may_keep(request.retrieve, found):
+                asked = None
             with clock.stage(Stage.MATCH):
                 match = known.match or self._caches.answers.gates.match(asked, found, known.equal)
             if match.replay is None and request.retrieve.cache_control.only_if_cached:
                 raise NotCached("answer")
             yield _retrieved(request.retrieve, found, trace)
-            keeps = self._may_keep(request.retrieve, found)
-            writing = Writing(request, found, match, backend, asked, keeps)
+            writing = Writing(request, found, match, backend, asked)
             answer = self._replay(writing, trace) if match.replay else self._answer(writing, trace, deadline)
             async with aclosing(answer) as events:
                 async for event in events:
@@ -148,6 +149,8 @@ class Pipeline:
         with trace.clock.stage(Stage.LOOKUP):
             wanted = Wanted(task.request, task.target.scope, task.result_key, asked)
             known = await look_up(self._caches, wanted, trace)
+            if known.found is not None and not self._may_keep(task.request, known.found):
+                known = Known(dense=known.dense)  # a policy forbids by now what was kept
             if known.found is not None:
                 trace.follow(known.found)
                 return known

@@ -40,8 +40,7 @@ class Writing:
     found: Found
     match: Match
     backend: Backend
-    asked: Asked | None  # None when it is for this request alone
-    keeps: bool = False  # whether a new answer may be kept
+    asked: Asked | None  # None when it is for this request alone, and nothing may be kept
 
 
 class Writer:
@@ -78,7 +77,7 @@ class Writer:
         made = Made(ended.verified, ended.end, writing.backend.name)
         if match.pending is not None and made.whole:
             self._cache.learn(asked, match.pending, ended.verified.text)
-        if not (writing.keeps and self._cache.keep(asked, writing.found, made)):
+        if not self._cache.keep(asked, writing.found, made):
             return match.report
         return replace(match.report, stored=True, key=asked.key.hex)
 

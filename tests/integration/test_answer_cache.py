@@ -297,6 +297,21 @@ async def test_policy_forbids_answers_made_from_a_class_of_documents(tmp_path: P
         assert len(rig.backend.asked) == 2
 
 
+async def test_policy_holds_for_what_was_kept_before_it(tmp_path: Path) -> None:
+    """A reload that forbids a class ends the service of answers and results made from it, trusted ones too."""
+    async with opened(tmp_path / "data", **{"cache.answers.trust_ms": 60_000}) as rig:
+        await rig.write("valve", "Valve 7", TEXTS["valve"][1], kind="secret")
+        await rig.ask()
+        _, before = await rig.ask()
+        forbidding = {"data.folder": str(tmp_path / "data"), "server.port": 0, "cache.answers.trust_ms": 60_000}
+        forbidding["cache.policies"] = [{"field": "kind", "value": "secret"}]
+        rig.live._load = lambda: load_settings(None, {}, forbidding)
+        assert rig.live.reload().changed == ("cache.policies",)
+        _, after = await rig.ask()
+        assert (before.reuse.reuse, after.reuse.reuse) == (Reuse.EQUAL, Reuse.NONE)
+        assert len(rig.backend.asked) == 2
+
+
 async def test_trusted_answer_skips_retrieval_for_a_moment(tmp_path: Path) -> None:
     """Within `trust_ms` of its check the same question is served as it was; the report says so."""
     async with opened(tmp_path / "data", **{"cache.answers.trust_ms": 60_000}) as rig:
