@@ -67,8 +67,9 @@ class AnswerCache:
         await self._risks.prepare(asked.scope.key)
 
     async def save(self) -> None:
-        """Saves what was learned since the last time."""
+        """Saves what was learned since the last time, and makes good what could not be done then."""
         await self._risks.save()
+        await self.operations.delete_again()
 
     def recall(self, asked: Asked) -> Kept | None:
         """Returns the answer to exactly this question, if it is in this process, young enough and may serve."""

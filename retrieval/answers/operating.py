@@ -52,6 +52,7 @@ class Reported:
 
     removed: bool  # whether an answer was taken out of the cache
     learned: bool  # whether the risk control became stricter
+    shared_available: bool = True  # whether it was taken out of the shared tier too; if not, that is tried again
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class AnswerOperations:
         self._tier = tier
         self._now_s = now_s
         self._serves: OrderedDict[tuple[str, str], Served] = OrderedDict()  # by tenant and request id
+        self._undeleted: OrderedDict[CacheKey, float] = OrderedDict()  # reported, and still in the shared tier
         self._bad: OrderedDict[CacheKey, float] = OrderedDict()  # when each was reported, in seconds since the epoch
 
     @property
@@ -122,8 +124,13 @@ class AnswerOperations:
         if served is not None:
             del self._serves[key.tenant, request_id]  # a second complaint about one serve is no second error
             self._risks.complain(key, served.judgement, served.features)
-        await self._ban(key)
-        return Reported(removed=here is not None, learned=served is not None)
+        gone = await self._ban(key)
+        return Reported(here is not None, served is not None, gone)
+
+    async def delete_again(self) -> None:
+        """Takes reported answers out of the shared tier that could not be reached when they were reported."""
+        if self._tier is not None and self._undeleted and await self._tier.delete(list(self._undeleted)):
+            self._undeleted.clear()
 
     async def find(self, key: CacheKey) -> Located:
         """Returns an answer.
@@ -157,13 +164,16 @@ class AnswerOperations:
             return None
         return Located(answer, "shared", self._age_s(answer))
 
-    async def _ban(self, key: CacheKey) -> None:
+    async def _ban(self, key: CacheKey) -> bool:
         self._bad[key] = self._now_s()
         self._bad.move_to_end(key)
         _keep_last(self._bad, _MOST_BAD)
         self._store.remove(key)
-        if self._tier is not None:
-            await self._tier.delete([key])
+        gone = self._tier is None or await self._tier.delete([key])
+        if not gone:
+            self._undeleted[key] = self._now_s()
+            _keep_last(self._undeleted, _MOST_BAD)
+        return gone
 
     def _age_s(self, answer: Answer) -> float:
         return max(0.0, self._now_s() - answer.stored_at_s)

@@ -28,8 +28,9 @@ _LONGEST_UNIT = 3
 def normalise(question: str) -> str:
     """Returns the normal form of a question. Applying it twice changes nothing.
 
-    Words of several capitals (`WHO`, `getName`), single letters and what follows a figure (`5 MB`) keep their case:
-    it may be all that tells two questions apart. White space inside fenced code is kept, for it may mean something.
+    All but the first word keep their capitals, and so do words of several (`WHO`, `getName`), single letters and what
+    follows a figure (`5 MB`): case may be all that tells two questions apart. White space inside fenced code is kept,
+    for it may mean something.
     """
     composed = unicodedata.normalize("NFC", level_marks(question))
     spaced = composed.strip() if _CODE_FENCE in composed else " ".join(composed.split())
@@ -70,6 +71,6 @@ def _folded_word(found: re.Match[str]) -> str:
 def _keeps_case(word: str, text: str, start: int) -> bool:
     if len(word) == 1:
         return not (word == "I" or (word == "A" and start == 0))
-    if word[1:] != word[1:].lower():
-        return True
+    if word[1:] != word[1:].lower() or (start > 0 and word[0].isupper()):
+        return True  # a capital inside a sentence may be all that tells Turkey from a turkey
     return len(word) <= _LONGEST_UNIT and start > 0 and text[max(0, start - 2) : start].rstrip(" ")[-1:].isdigit()

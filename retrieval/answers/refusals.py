@@ -38,6 +38,7 @@ def refusal(asked: Facts, stored: Facts, difference: Difference) -> str:
     return (
         _of_negation(asked, stored, difference)
         or _of_anchors(asked, stored, difference, is_reworded=is_reworded)
+        or ("" if asked.marks == stored.marks else Kind.SYMBOL.value)
         or _of_kind(asked, stored, is_reworded=is_reworded)
         or _of_persons(asked, stored)
         or _of_direction(asked, stored, is_reworded=is_reworded)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -14,6 +16,7 @@ from retrieval.caching.caches import Caches
 from retrieval.caching.embeddings import CachedQuery, EmbeddingShape
 from retrieval.caching.encryption import TenantCipher
 from retrieval.caching.memory import Memory
+from retrieval.caching.redis.connecting import tls_context
 from retrieval.caching.redis.options import RedisOptions, RedisOptionsError, TlsOptions, options_from_url
 from retrieval.caching.redis.tier import open_redis_tier
 from retrieval.caching.s3fifo import S3Fifo
@@ -34,18 +37,24 @@ def open_shared_tier(settings: RedisSettings) -> SharedTier:
     """
     if not settings.url.get_secret_value():
         return NoSharedTier()
-    try:
+    with _naming_settings():
         return open_redis_tier(_options(settings), _cipher(settings), settings.compress_above_bytes)
-    except RedisOptionsError as error:
-        raise ConfigError((f"cache.redis.{error}",)) from error
 
 
 def check_sharing(settings: Settings) -> None:
-    """Refuses to share search results of embedded collections.
+    """Refuses what cannot be shared, or not where it is said: opens no connection.
 
     Raises:
-        ConfigError: they would be shared: copies of one data folder go on from the same epoch with other documents.
+        ConfigError: the address or a key cannot be used, or search results of embedded collections would be shared:
+            copies of one data folder go on from the same epoch with other documents.
     """
+    redis = settings.cache.redis
+    if redis.url.get_secret_value():
+        with _naming_settings():
+            options = _options(redis)
+            if options.tls is not None:
+                tls_context(options.tls)
+        _cipher(redis)
     if settings.cache.redis.share_results and settings.index.kind != "qdrant":
         raise ConfigError(
             ("cache.redis.share_results: needs index.kind = qdrant; a data folder is of one process alone",)
@@ -69,6 +78,16 @@ def open_caches(
             AnswerStore(settings.answers.memory_bytes, risks.forget), risks, lambda: live.current.cache.answers, tier
         ),
     )
+
+
+@contextmanager
+def _naming_settings() -> Iterator[None]:
+    """Translates errors of options into those of settings, by the names that people write."""
+    try:
+        yield
+    except RedisOptionsError as error:
+        setting = error.field.replace(".", "_") if error.field.startswith("tls.") else "url"
+        raise ConfigError((f"cache.redis.{setting}: {str(error).partition(': ')[2]}",)) from error
 
 
 def _options(settings: RedisSettings) -> RedisOptions:

@@ -66,8 +66,8 @@ class SharedTier(Protocol):
         """Takes a value to be written soon; returns at once. May drop it."""
         ...
 
-    async def delete(self, keys: Sequence[CacheKey]) -> None:
-        """Forgets the values, within the tier's budget; what cannot be deleted ends by its time to live."""
+    async def delete(self, keys: Sequence[CacheKey]) -> bool:
+        """Forgets the values, within the tier's budget; False when it could not: they end by their time to live."""
         ...
 
     async def invalidate(self, selection: Selection) -> int | None:
@@ -93,8 +93,9 @@ class NoSharedTier:
     def put(self, key: CacheKey, value: bytes, ttl_s: float) -> None:
         """Stores nothing."""
 
-    async def delete(self, keys: Sequence[CacheKey]) -> None:
+    async def delete(self, keys: Sequence[CacheKey]) -> bool:
         """Has nothing to forget."""
+        return True
 
     async def invalidate(self, selection: Selection) -> int | None:
         """Has nothing to forget."""

@@ -9,8 +9,8 @@ import typer
 
 from retrieval.cli.collections import call
 from retrieval.cli.documents import Collection
-from retrieval.cli.exits import WrongUse
-from retrieval.cli.output import note, pairs, print_json, show, table
+from retrieval.cli.exits import WorkFailed, WrongUse
+from retrieval.cli.output import pairs, print_json, show, table
 from retrieval.cli.plain import plain
 from retrieval.cli.reuse import age
 from retrieval.cli.session import CLIENT, Session, with_session
@@ -65,10 +65,10 @@ def invalidate(
     )
     if session.json:
         print_json(reply)
-        return
-    show(f"forgot {reply['memory']:,} values of the server and {reply['shared']:,} of the shared tier")
+    else:
+        show(f"forgot {reply['memory']:,} values of the server and {reply['shared']:,} of the shared tier")
     if not reply["shared_available"]:
-        note("the shared tier could not be asked; what is in it ends by its time to live")
+        raise WorkFailed("the shared tier could not be asked; what is in it ends by its time to live")
 
 
 @commands.command("explain")
@@ -140,11 +140,11 @@ def seconds(text: str) -> float:
 
 
 def _risk_table(risks: list[dict[str, Any]]) -> RenderableType:
-    counts = ["served", "comparisons", "disagreed"]
+    counts = ["served", "comparisons", "disagreed", "evidence"]
     rows = [
         (
             one["collection"],
-            *(f"{one[name]:,}" for name in ("served", "labels", "errors")),
+            *(f"{one[name]:,}" for name in ("served", "labels", "errors", "evidence")),
             "yes" if one["serving"] else "not yet",
         )
         for one in risks

@@ -35,8 +35,13 @@ def show_settings(session: Session) -> None:
 @commands.command("check")
 @with_session(*SETTINGS)
 def check(session: Session) -> None:
-    """Check the settings; the exit code is 2 when they cannot be used."""
+    """Check the settings, without opening models or connections; the exit code is 2 when they cannot be used."""
+    from retrieval.caching.open import check_sharing
+    from retrieval.identity import check_bind
+
     loaded = session.load()
+    check_bind(loaded.settings)
+    check_sharing(loaded.settings)
     source = str(loaded.file) if loaded.file is not None else "the defaults"
     if session.json:
         print_json({"file": None if loaded.file is None else str(loaded.file), "ok": True})

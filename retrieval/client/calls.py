@@ -83,6 +83,8 @@ class Client:
         call = self._retrieval.Generate(request, metadata=self._metadata, timeout=timeout_s or self._timeout_s)
         try:
             async for event in call:
+                if event.HasField("completed"):
+                    await call.code()  # a caller who leaves now would else cancel a call that has succeeded
                 yield event
         finally:
             call.cancel()

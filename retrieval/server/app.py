@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,12 +16,14 @@ from encoders.splade_open import ScheduledSparseEncoder
 from encoders.types import TextKind, WorkClass
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
+from indexers.types import CollectionKey
 from rerank.cross_encoder import ScheduledCrossEncoder
 from retrieval.admission import Admission
 from retrieval.answers.remembering import LearnedFiles, saving
 from retrieval.caching.caches import Caches
 from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.open import open_caches, open_shared_tier
+from retrieval.caching.operating import Chosen, forget
 from retrieval.generation.backend import Backend
 from retrieval.generation.open import open_backends
 from retrieval.identity import Authenticator
@@ -148,9 +151,13 @@ def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
         drain=drain,
         retrieval=RetrievalService(pipeline, engines.caches.answers.operations, live),
         encoding=EncodingService(opened.encoder, opened.reranker, counters),
-        index=IndexService(opened.catalog, indexers),
+        index=IndexService(opened.catalog, indexers, partial(_forget, engines.caches)),
         admin=AdminService(_about(opened.scheduler, models, engines.backends), opened.catalog, engines.caches, live),
     )
+
+
+async def _forget(caches: Caches, key: CollectionKey) -> None:
+    await forget(caches, Chosen(key.tenant, key.collection))
 
 
 def _admission(live: LiveSettings) -> Admission:

@@ -27,10 +27,11 @@ class MemoryTier:
         if self.available:
             self.values[key] = Stored(value, self._now_s())
 
-    async def delete(self, keys: Sequence[CacheKey]) -> None:
+    async def delete(self, keys: Sequence[CacheKey]) -> bool:
         """Forgets the values."""
         for key in keys if self.available else ():
             self.values.pop(key, None)
+        return self.available
 
     async def invalidate(self, selection: Selection) -> int | None:
         """Forgets the selected values."""

@@ -201,6 +201,18 @@ async def test_cache_is_emptied_by_document_and_altogether(rig: _Rig) -> None:
     assert not (await root.cache_stats()).HasField("shared")
 
 
+async def test_deleted_collection_takes_its_answers_along(rig: _Rig) -> None:
+    """Nothing of its texts is left in the caches, and a key of it explains nothing in the next of that name."""
+    root = rig.clients["root"]
+    _, kept = await rig.ask()
+    await root.delete_collection("docs")
+    left = {one.cache: one.entries for one in (await root.cache_stats()).caches}
+    assert (left["answers"], left["results"]) == (0, 0)
+    await root.create_collection("docs")
+    code, reason = await _refused(root.explain_cache_key("docs", kept.key))
+    assert (code, reason) == (grpc.StatusCode.NOT_FOUND, "ANSWER_NOT_FOUND")
+
+
 async def test_calls_reach_the_shared_tier(tmp_path: Path) -> None:
     """With a Redis: its figures, an answer explained from there, one taken out of it, and its death told."""
     with RedisServer() as redis:

@@ -110,3 +110,21 @@ async def test_answer_of_another_process_serves_until_it_is_reported(processes: 
     key = answer_key("acme", "docs", bytes.fromhex(made.reuse.key))
     assert (await second.engines.caches.answers.operations.report(key, Verdict.BAD)).removed
     assert (await second.ask()).reuse.reuse is Reuse.NONE
+
+
+async def test_reported_answer_leaves_the_shared_tier_once_it_is_back(processes: tuple[_Process, _Process]) -> None:
+    """A report that could not reach the tier says so, and is made good later; no other process gets the answer then."""
+    first, second = processes
+    made = await first.ask()
+    answers, tier = first.engines.caches.answers, first.engines.caches.shared
+    assert isinstance(tier, MemoryTier)
+    key = answer_key("acme", "docs", bytes.fromhex(made.reuse.key))
+    tier.available = False
+    reported = await answers.operations.report(key, Verdict.BAD)
+    assert (reported.removed, reported.shared_available) == (True, False)
+    await answers.save()
+    tier.available = True
+    assert key in tier.values
+    await answers.save()
+    assert key not in tier.values
+    assert (await second.ask()).reuse.reuse is Reuse.NONE

@@ -247,6 +247,24 @@ def test_guard_passes_harmless_rewrites_both_ways(asked: str, stored: str) -> No
     assert compared(stored, asked).refused == ""
 
 
+MARKED = [
+    ("Is x != 5 in the plant?", "Is x = 5 in the plant?"),
+    ("What is 10!", "What is 10"),
+    ("What is .net", "What is net"),
+    ("Who has grade A-", "Who has grade A"),
+    ("What is `rm -r` for", "What is `rm -R` for"),
+    ("What is !important", "What is important"),
+    ("Is the gate :)", "Is the gate :("),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), MARKED)
+def test_guard_refuses_other_marks_both_ways(first: str, second: str) -> None:
+    """Operators, flags and what makes another word of a word are no punctuation."""
+    assert compare(read_facts(first), read_facts(second)).refused
+    assert compare(read_facts(second), read_facts(first)).refused
+
+
 @pytest.mark.parametrize(
     ("asked", "stored", "reason"),
     [

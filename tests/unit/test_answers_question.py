@@ -14,7 +14,7 @@ EQUAL = [
     ("5\u201310 users?", "5-10 users"),
     ("Caf\u00e9 opening hours", "Cafe\u0301 opening hours"),
     ("Can I reset it?", "can i reset it"),
-    ("How do I install Python", "how do I install python..."),
+    ("How do I install it", "how do I install it..."),
     ("A pump leaks", "a pump leaks"),
     ("wait\u2026", "wait..."),
     ("\ufeffzero\u200bwidth", "zerowidth"),
@@ -38,6 +38,9 @@ DIFFERENT = [
     ("run ```a  b```", "run ```a b```"),
     ("Is it on-line?", "Is it online?"),
     ("What is -5?", "What is 5?"),
+    ("Which Polish gates are there?", "Which polish gates are there?"),
+    ("Where does a turkey live?", "Where does a Turkey live?"),
+    ("What does `Foo` do?", "What does `foo` do?"),
 ]
 
 

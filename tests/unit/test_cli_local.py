@@ -113,6 +113,11 @@ def test_config_check_is_good(capsys):
         (["--set", "auth.keys=[1"], {}, "JSON"),
         ([], {"HEADRACE_RETREIVAL__TOP_K": "3"}, "HEADRACE_RETREIVAL__TOP_K"),
         (["--config", "missing.toml"], {}, "missing.toml"),
+        (["--set", "cache.redis.url=rdis://127.0.0.1"], {}, "cache.redis.url"),
+        (["--set", "cache.redis.url=redis://"], {}, "cache.redis.url"),
+        (["--set", "cache.redis.url=rediss://h", "--set", "cache.redis.tls_ca_file=/no/ca"], {}, "redis.tls_ca_file"),
+        (["--set", "cache.redis.share_results=true"], {}, "cache.redis.share_results"),
+        (["--set", "server.host=0.0.0.0"], {}, "server.host"),
     ],
 )
 def test_config_check_refuses(capsys, arguments, environ, said):

@@ -36,10 +36,13 @@ async def _create(catalog: EmbeddedCatalog, name: str, **given: bool) -> index_p
     caller = Identity("acme", frozenset({"write"}), "app")
     enter_call(Call("CreateCollection", "r", StageClock(), Deadline.after(60), caller))
 
+    async def nothing_is_cached(_: object) -> None:
+        pass
+
     def nothing_is_indexed(_: object) -> Any:
         raise AssertionError
 
-    service = IndexService(catalog, nothing_is_indexed)
+    service = IndexService(catalog, nothing_is_indexed, nothing_is_cached)
     reply = await service.CreateCollection(index_pb2.CreateCollectionRequest(name=name, **given), _CONTEXT)
     return reply.collection
 

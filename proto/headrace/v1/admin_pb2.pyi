@@ -498,16 +498,19 @@ class RiskStats(_message.Message):
     ERRORS_FIELD_NUMBER: _builtins.int
     SERVED_FIELD_NUMBER: _builtins.int
     SERVING_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """The collection."""
     labels: _builtins.int
-    """Comparisons of a kept answer with a new one."""
+    """Comparisons of a kept answer with a new one since the server started."""
     errors: _builtins.int
     """Of them, those that did not agree."""
     served: _builtins.int
-    """Answers that served a question in other words."""
+    """Answers that served a question in other words since the server started."""
     serving: _builtins.bool
     """Whether any may be served at the configured error rate now."""
+    evidence: _builtins.int
+    """Comparisons that are remembered as evidence, those of earlier starts among them."""
     def __init__(
         self,
         *,
@@ -516,10 +519,11 @@ class RiskStats(_message.Message):
         errors: _builtins.int = ...,
         served: _builtins.int = ...,
         serving: _builtins.bool = ...,
+        evidence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "errors", b"errors", "labels", b"labels", "served", b"served", "serving", b"serving"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "errors", b"errors", "evidence", b"evidence", "labels", b"labels", "served", b"served", "serving", b"serving"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

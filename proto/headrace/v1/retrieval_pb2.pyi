@@ -953,7 +953,7 @@ class RiskCheck(_message.Message):
     max_error_rate: _builtins.float
     """What the settings accept."""
     labels: _builtins.int
-    """Comparisons that were learned from."""
+    """Comparisons that the bound rests on: of answers that score no less, as an effective number."""
     def __init__(
         self,
         *,
@@ -1012,19 +1012,25 @@ class ReportAnswerResponse(_message.Message):
 
     REMOVED_FIELD_NUMBER: _builtins.int
     LEARNED_FIELD_NUMBER: _builtins.int
+    SHARED_AVAILABLE_FIELD_NUMBER: _builtins.int
     removed: _builtins.bool
     """Whether an answer was taken out of the cache."""
     learned: _builtins.bool
     """Whether the cache learned from it."""
+    shared_available: _builtins.bool
+    """False when the shared tier could not be asked; the server tries again until it stops, and the answer's time to live
+    ends it otherwise.
+    """
     def __init__(
         self,
         *,
         removed: _builtins.bool = ...,
         learned: _builtins.bool = ...,
+        shared_available: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["learned", b"learned", "removed", b"removed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["learned", b"learned", "removed", b"removed", "shared_available", b"shared_available"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

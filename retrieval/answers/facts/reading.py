@@ -6,8 +6,11 @@ or moved, and every token is taken for a name.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from retrieval.answers.facts import vocabulary as known
 from retrieval.answers.facts.frames import without_frames
+from retrieval.answers.facts.marks import odd_marks
 from retrieval.answers.facts.ordinary import CANONICAL, ORDINARY
 from retrieval.answers.facts.quantities import level_quantities
 from retrieval.answers.facts.repairs import without_repairs
@@ -37,7 +40,8 @@ def read_facts(question: str) -> Facts:
     """Returns what a question states. Takes time linear in its length and never raises, whatever the text."""
     tokens = _without_headline_case(tokenise(question.lower() if question.isupper() else question))
     asked = without_frames(without_repairs(tokens))
-    return _read(level_quantities(asked)) if _is_english(asked) else _unread(tokens)
+    facts = _read(level_quantities(asked)) if _is_english(asked) else _unread(tokens)
+    return replace(facts, marks=odd_marks(question))
 
 
 def _without_headline_case(tokens: list[Token]) -> list[Token]:

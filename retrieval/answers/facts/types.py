@@ -55,3 +55,4 @@ class Facts:
     persons: tuple[str, ...]  # whose matter it is, each once, in order: "i", "you", "he", "she", "they"
     passive: bool
     keys: frozenset[str]  # of `words`
+    marks: tuple[str, ...] = ()  # sorted: those that are no punctuation

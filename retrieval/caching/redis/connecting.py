@@ -108,7 +108,10 @@ def tls_context(options: TlsOptions) -> ssl.SSLContext:
         if options.cert_file is not None:
             context.load_cert_chain(options.cert_file, options.key_file)
     except OSError as error:
-        raise RedisOptionsError(field, str(error)) from error
+        file = options.ca_file if field == "tls.ca_file" else options.cert_file
+        raise RedisOptionsError(
+            field, f"{file}: {error.strerror or error}; name a PEM file that can be read"
+        ) from error
     if not options.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

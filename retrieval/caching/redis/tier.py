@@ -78,13 +78,12 @@ class RedisTier:
         elif not self._queue.offer(Pending(key, name, value, time.time(), ttl_s)):
             self._refused += 1
 
-    async def delete(self, keys: Sequence[CacheKey]) -> None:
-        """Forgets the values, within the budget; what cannot be deleted ends by its time to live."""
+    async def delete(self, keys: Sequence[CacheKey]) -> bool:
+        """Forgets the values, within the budget; False when it could not: they end by their time to live."""
         names = [redis_name(self.prefix, key) for key in keys]
         for name in names:
             self._queue.discard(name)
-        if not self._breaker.is_open:
-            await self._in_time.run(lambda: self._unlink(names))
+        return not self._breaker.is_open and await self._in_time.run(lambda: self._unlink(names)) is not None
 
     async def invalidate(self, selection: Selection) -> int | None:
         """Forgets the selected values, those that wait to be written too; None when Redis is unavailable."""

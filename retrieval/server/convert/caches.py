@@ -112,6 +112,7 @@ def risk_to_pb(collection: str, learned: Learned, max_error_rate: float) -> admi
         errors=learned.errors,
         served=learned.served,
         serving=learned.control.serves(max_error_rate),
+        evidence=learned.control.figures.labels,
     )
 
 

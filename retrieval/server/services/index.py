@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeAlias
 
 import grpc.aio
@@ -14,7 +14,7 @@ from indexers.errors import InvalidInput
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
 from indexers.page_token import read_page_token, write_page_token
-from indexers.types import Document
+from indexers.types import CollectionKey, Document
 from retrieval.errors import DocumentNotFound, InvalidRequest
 from retrieval.server.calls import current_call
 from retrieval.server.convert.collections import checked_description, collection_to_pb, fields_from_pb
@@ -34,9 +34,16 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 class IndexService(index_pb2_grpc.IndexServiceServicer):
     """Converts, calls, converts. The tenant of every key is the caller's."""
 
-    def __init__(self, catalog: Catalog, indexer_of: Callable[[Index], Indexer]) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        indexer_of: Callable[[Index], Indexer],
+        forget: Callable[[CollectionKey], Awaitable[object]],
+    ) -> None:
+        """`forget` erases what the caches hold of a collection."""
         self._catalog = catalog
         self._indexer_of = indexer_of
+        self._forget = forget
 
     async def CreateCollection(  # noqa: N802 - the wire's name
         self, request: index_pb2.CreateCollectionRequest, context: Context
@@ -85,8 +92,10 @@ class IndexService(index_pb2_grpc.IndexServiceServicer):
     async def DeleteCollection(  # noqa: N802
         self, request: index_pb2.DeleteCollectionRequest, context: Context
     ) -> index_pb2.DeleteCollectionResponse:
-        """Deletes a collection with all its documents."""
-        await self._catalog.delete(checked_key(current_call().identity.tenant, request.name, "name"))
+        """Deletes a collection with all its documents, and what was cached of them."""
+        key = checked_key(current_call().identity.tenant, request.name, "name")
+        await self._catalog.delete(key)
+        await self._forget(key)
         return index_pb2.DeleteCollectionResponse()
 
     async def UpsertDocuments(  # noqa: N802

@@ -79,7 +79,9 @@ class RetrievalService(retrieval_pb2_grpc.RetrievalServiceServicer):
         key = answer_key_from_pb(current_call().identity.tenant, request.collection, request.key)
         verdict = verdict_from_pb(request.verdict)
         reported = await self._answers.report(key, verdict, request.request_id)
-        return retrieval_pb2.ReportAnswerResponse(removed=reported.removed, learned=reported.learned)
+        return retrieval_pb2.ReportAnswerResponse(
+            removed=reported.removed, learned=reported.learned, shared_available=reported.shared_available
+        )
 
 
 def _note(call: Call, event: GenerateEvent) -> None:
