@@ -16,6 +16,7 @@ from retrieval.caching.redis.calls import RedisCalls, RedisUnavailable
 from retrieval.caching.redis.in_time import InTime
 from retrieval.caching.redis.naming import redis_name, redis_pattern, takes
 from retrieval.caching.redis.options import RedisOptions
+from retrieval.caching.redis.seldom import Seldom
 from retrieval.caching.redis.writing import Pending, WriteQueue, Writer
 from retrieval.caching.shared import Found, Selection, SharedStats, Stored
 
@@ -53,6 +54,7 @@ class RedisTier:
         self._servers = options.shown
         self._reason = ""  # why the last probe failed
         self._closed = False
+        self._seldom = Seldom()
         self._tasks = (
             asyncio.create_task(probe_while_open(self._breaker, self._probe)),
             asyncio.create_task(self._writer.run()),
@@ -172,6 +174,8 @@ class RedisTier:
         if isinstance(reply, bytes) and belongs_to_another(key, reply):
             _log.warning("redis_reply_of_another_key", purpose=key.purpose.name)
             self._breaker.open()
+        elif self._seldom.due():
+            _log.warning("redis_values_damaged", damaged=self._damaged)  # changed, or encrypted with an unknown key
 
     async def _unlink(self, names: Sequence[bytes]) -> int:
         try:

@@ -8,15 +8,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import structlog
+
 from retrieval.caching.envelope import Envelopes
 from retrieval.caching.keys import CacheKey
 from retrieval.caching.redis.breaker import Breaker
 from retrieval.caching.redis.calls import RedisCalls, RedisUnavailable, Write
+from retrieval.caching.redis.seldom import Seldom
 
 BATCH_COUNT = 64
 BATCH_BYTES = 1 << 20
 _IN_THREAD_ABOVE_BYTES = 64 << 10  # about a millisecond of compressing
 _JITTER = 0.1
+
+_log = structlog.get_logger("headrace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,7 @@ class Writer:
         self._busy = asyncio.Lock()  # held while a batch is under way
         self.writes = 0
         self.dropped = 0
+        self._seldom = Seldom()
 
     async def run(self) -> None:
         """Writes until it is cancelled."""
@@ -106,6 +112,8 @@ class Writer:
                 written = 0 if self._breaker.is_open else await self._write(batch)
             self.writes += written
             self.dropped += len(batch) - written
+            if written < len(batch) and not self._breaker.is_open and self._seldom.due():
+                _log.warning("redis_writes_refused", dropped=self.dropped)  # it is full, as a rule
 
     async def wait_idle(self) -> None:
         """Waits until nothing waits and nothing is under way."""
