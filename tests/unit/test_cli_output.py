@@ -228,13 +228,13 @@ def test_cache_stats_show_every_cache_and_tier(capsys):
     reply = admin_pb2.GetCacheStatsResponse(
         caches=[admin_pb2.CacheStats(cache="answers", entries=3, used_bytes=3 << 20, capacity_bytes=64 << 20, hits=7)],
         shared=admin_pb2.SharedTierStats(kind="redis", lookups=5, dropped_writes=2),
-        risks=[admin_pb2.RiskStats(collection="docs", labels=40, errors=1, served=9, serving=True)],
+        risks=[admin_pb2.RiskStats(collection="docs", labels=40, errors=1, served=9, serving=True, evidence=55)],
     )
     show(*stats_parts(plain(reply)))
     out = " ".join(capsys.readouterr().out.split())
     for said in ("answers 3 3.0 64.0 7 0 0", "shared tier redis: unavailable; 5 lookups", "2 dropped writes"):
         assert said in out
-    assert "docs 9 40 1 yes" in out
+    assert "docs 9 40 1 55 yes" in out
     assert len(stats_parts(plain(admin_pb2.GetCacheStatsResponse()))) == 1
 
 
