@@ -109,10 +109,7 @@ class AnswerStore:
 
     def remove_where(self, chosen: Callable[[Answer], bool]) -> int:
         """Forgets all answers that are chosen, and returns how many."""
-        gone = [key for key, kept in self._entries.items() if chosen(kept.answer)]
-        for key in gone:
-            self._entries.invalidate(key)
-        return len(gone)
+        return self._entries.invalidate_where(lambda key, kept: chosen(kept.answer))
 
     def _leave(self, kept: Kept) -> None:
         key, partition = kept.answer.key, kept.answer.partition

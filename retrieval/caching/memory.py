@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -49,6 +49,6 @@ class Memory(Protocol[V]):
         """Forgets the value, if it is there."""
         ...
 
-    def items(self) -> Iterator[tuple[CacheKey, V]]:
-        """Yields all keys and values, in no promised order; the cache must not change meanwhile."""
+    def invalidate_where(self, chosen: Callable[[CacheKey, V], bool]) -> int:
+        """Forgets all values that are chosen, and returns how many."""
         ...

@@ -42,23 +42,27 @@ def open_shared_tier(settings: RedisSettings) -> SharedTier:
 
 
 def check_sharing(settings: Settings) -> None:
-    """Refuses what cannot be shared, or not where it is said: opens no connection.
+    """Refuses to share search results of embedded collections.
 
     Raises:
-        ConfigError: the address or a key cannot be used, or search results of embedded collections would be shared:
-            copies of one data folder go on from the same epoch with other documents.
+        ConfigError: they would be shared: copies of one data folder go on from the same epoch with other documents.
     """
-    redis = settings.cache.redis
-    if redis.url.get_secret_value():
+    if settings.cache.redis.share_results and settings.index.kind != "qdrant":
+        raise ConfigError(("cache.redis.share_results: needs index.kind = qdrant; a data folder is of one process",))
+
+
+def check_redis(settings: RedisSettings) -> None:
+    """Refuses what `open_shared_tier` would refuse, and opens nothing.
+
+    Raises:
+        ConfigError: the address or the keys cannot be used.
+    """
+    if settings.url.get_secret_value():
         with _naming_settings():
-            options = _options(redis)
+            options = _options(settings)
             if options.tls is not None:
                 tls_context(options.tls)
-        _cipher(redis)
-    if settings.cache.redis.share_results and settings.index.kind != "qdrant":
-        raise ConfigError(
-            ("cache.redis.share_results: needs index.kind = qdrant; a data folder is of one process alone",)
-        )
+        _cipher(settings)
 
 
 def open_caches(

@@ -137,6 +137,13 @@ class S3Fifo(Generic[K, V]):
         for key, entry in chain(self._small.items(), self._main.items()):
             yield key, entry.value
 
+    def invalidate_where(self, chosen: Callable[[K, V], bool]) -> int:
+        """Forgets all values that are chosen, and returns how many."""
+        gone = [key for key, value in self.items() if chosen(key, value)]
+        for key in gone:
+            self.invalidate(key)
+        return len(gone)
+
     def _evict(self) -> None:
         """Takes one step towards room: an entry leaves, or moves on to where it stays longer."""
         if self._small and (self._small_bytes > self._small_capacity or not self._main):

@@ -67,13 +67,6 @@ class Tiered(Generic[V]):
             self._memory.put(key, value)
         return value
 
-    def forget(self, key: CacheKey) -> None:
-        """Forgets the value in this process."""
-        self._memory.invalidate(key)
-
     def forget_where(self, chosen: Callable[[CacheKey, V], bool]) -> int:
         """Forgets all values in this process that are chosen, and returns how many."""
-        gone = [key for key, value in self._memory.items() if chosen(key, value)]
-        for key in gone:
-            self._memory.invalidate(key)
-        return len(gone)
+        return self._memory.invalidate_where(chosen)

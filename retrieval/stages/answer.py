@@ -85,7 +85,9 @@ class Writer:
         """Starts a new answer beside one that served, if it was drawn for that; returns the report of both."""
         report = writing.match.report
         self._cache.served(writing.request.retrieve.request_id, writing.match)
-        if not report.shadowed or not self._shadow.has_room:
+        if not report.shadowed:
+            return report
+        if not self._shadow.has_room:
             return replace(report, shadowed=False)
         self._shadow.start(self._compare(writing))
         return report

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -33,53 +34,26 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "headrace_requests", "Requests that ended.", ("method", "code"), registry=self.registry
-        )
-        self._durations = Histogram(
-            "headrace_request_duration_seconds",
-            "Wall time of requests.",
-            ("method",),
-            buckets=_REQUEST_BUCKETS_S,
-            registry=self.registry,
-        )
-        self._stages = Histogram(
-            "headrace_stage_seconds",
-            "Time of the stages: wall, waiting for a worker or permit, computing in an engine.",
-            ("stage", "part"),
-            buckets=_STAGE_BUCKETS_S,
-            registry=self.registry,
-        )
-        self._stage_series: dict[tuple[Stage, str], Histogram] = {}
+        counter, histogram = partial(Counter, registry=self.registry), partial(Histogram, registry=self.registry)
         self._in_flight = Gauge("headrace_in_flight", "Requests that run.", ("method",), registry=self.registry)
-        self._caches = Counter(
-            "headrace_cache_lookups",
-            "Lookups in caches, by where the value was.",
-            ("cache", "result", "tier"),
-            registry=self.registry,
+        self._requests = counter("headrace_requests", "Requests that ended.", ("method", "code"))
+        self._durations = histogram(
+            "headrace_request_duration_seconds", "Wall time of requests.", ("method",), buckets=_REQUEST_BUCKETS_S
         )
-        self._answers = Counter(
-            "headrace_answers",
-            "Answers that ended, by what served again and why nothing did.",
-            ("reuse", "reason"),
-            registry=self.registry,
-        )
-        self._degraded = Counter("headrace_degraded", "Steps down that were taken.", ("step",), registry=self.registry)
-        self._reranks = Counter(
-            "headrace_reranks", "Requests that were reranked, by why it ended.", ("stop",), registry=self.registry
-        )
-        self._pairs = Counter(
-            "headrace_rerank_pairs", "Pairs for the cross-encoder: run, or known.", ("source",), registry=self.registry
-        )
-        self._pair_tokens = Counter(
-            "headrace_rerank_tokens", "Tokens that the cross-encoder ran on.", registry=self.registry
-        )
-        self._late = Counter(
-            "headrace_late_passages",
-            "Passages scored by late interaction, by where their token vectors came from.",
-            ("source",),
-            registry=self.registry,
-        )
+        text = "Time of the stages: wall, waiting for a worker or permit, computing in an engine."
+        self._stages = histogram("headrace_stage_seconds", text, ("stage", "part"), buckets=_STAGE_BUCKETS_S)
+        self._stage_series: dict[tuple[Stage, str], Histogram] = {}
+        text = "Lookups in caches, by where the value was."
+        self._caches = counter("headrace_cache_lookups", text, ("cache", "result", "tier"))
+        text = "Answers that ended, by what served again and why nothing did."
+        self._answers = counter("headrace_answers", text, ("reuse", "reason"))
+        self._degraded = counter("headrace_degraded", "Steps down that were taken.", ("step",))
+        self._reranks = counter("headrace_reranks", "Requests that were reranked, by why it ended.", ("stop",))
+        text = "Pairs for the cross-encoder: run, or known."
+        self._pairs = counter("headrace_rerank_pairs", text, ("source",))
+        self._pair_tokens = counter("headrace_rerank_tokens", "Tokens that the cross-encoder ran on.")
+        text = "Passages scored by late interaction, by where their token vectors came from."
+        self._late = counter("headrace_late_passages", text, ("source",))
 
     @contextmanager
     def in_flight(self, method: str) -> Iterator[None]:
