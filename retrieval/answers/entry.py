@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 from indexers.types import Passage
+from retrieval.caching.digests import digest_of
+from retrieval.caching.json_bytes import DAMAGED, read_json, text_of, write_json
 from retrieval.caching.keys import CacheKey
 from retrieval.types import AnswerCitation
 
@@ -52,12 +52,7 @@ class Answer:
 
 def fingerprint(passage: Passage) -> str:
     """Returns a hash of what the model read of a passage."""
-    digest = blake2b(digest_size=_FINGERPRINT_BYTES)
-    for part in (passage.header, passage.text):
-        content = part.encode("utf-8", "surrogatepass")
-        digest.update(len(content).to_bytes(8, "little"))
-        digest.update(content)
-    return digest.hexdigest()
+    return digest_of((passage.header, passage.text), _FINGERPRINT_BYTES).hex()
 
 
 def size_of(answer: Answer) -> int:
@@ -81,7 +76,7 @@ def encode(answer: Answer) -> bytes:
         "model": answer.model,
         "stored_at_s": answer.stored_at_s,
     }
-    return json.dumps(written, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return write_json(written)
 
 
 def decode(stored: bytes, key: CacheKey, partition: CacheKey | None = None) -> Answer | None:
@@ -90,27 +85,25 @@ def decode(stored: bytes, key: CacheKey, partition: CacheKey | None = None) -> A
     Whoever serves the answer names the partition; whoever only shows it need not.
     """
     try:
-        read: Any = json.loads(stored.decode("utf-8", "surrogatepass"))
+        read: Any = read_json(stored)
         its = CacheKey(key.purpose, key.tenant, key.collection, bytes.fromhex(read["partition"]))
         if read["format"] != _FORMAT or partition not in (None, its):
             return None
         return Answer(
             key=key,
             partition=its,
-            question=_text(read["question"]),
-            text=_text(read["text"]),
-            marks=tuple(AnswerCitation(int(n), int(start), int(end), _text(to)) for n, start, end, to in read["marks"]),
-            cited=tuple(Cited(int(number), tuple(map(_text, ids))) for number, ids in read["cited"]),
-            seen=tuple(Seen(_text(chunk), _text(document), _text(hashed)) for chunk, document, hashed in read["seen"]),
-            backend=_text(read["backend"]),
-            model=_text(read["model"]),
+            question=text_of(read["question"]),
+            text=text_of(read["text"]),
+            marks=tuple(
+                AnswerCitation(int(n), int(start), int(end), text_of(to)) for n, start, end, to in read["marks"]
+            ),
+            cited=tuple(Cited(int(number), tuple(map(text_of, ids))) for number, ids in read["cited"]),
+            seen=tuple(
+                Seen(text_of(chunk), text_of(document), text_of(hashed)) for chunk, document, hashed in read["seen"]
+            ),
+            backend=text_of(read["backend"]),
+            model=text_of(read["model"]),
             stored_at_s=float(read["stored_at_s"]),
         )
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except DAMAGED:
         return None
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("not a text")
-    return value

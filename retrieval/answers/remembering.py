@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
@@ -19,8 +18,10 @@ import structlog
 from indexers.types import CollectionKey
 from retrieval.answers.risk import RiskControl
 from retrieval.answers.risk.stored import Arrays, write_arrays
+from retrieval.caching.digests import digest_of
 
 _SAVE_EVERY_S = 60.0
+_NAME_BYTES = 16
 _log = structlog.get_logger("headrace")
 
 
@@ -54,10 +55,8 @@ class LearnedFiles:
             _log.warning("learned_not_written", collection=collection.collection, error=str(error))
 
     def _file(self, collection: CollectionKey) -> Path:
-        digest = blake2b(digest_size=16)
-        for part in (collection.tenant, collection.collection, self._model):
-            digest.update(len(part).to_bytes(4, "little") + part.encode())
-        return self._folder / f"{digest.hexdigest()}.risk"
+        name = digest_of((collection.tenant, collection.collection, self._model), _NAME_BYTES).hex()
+        return self._folder / f"{name}.risk"
 
 
 class Keeper(Protocol):

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from hashlib import blake2b
+
+from retrieval.caching.digests import digest_of
 
 KEY_FORMAT = 2
 
@@ -45,10 +46,5 @@ class CacheKey:
 
 
 def hash_parts(purpose: Purpose, parts: tuple[str, ...]) -> bytes:
-    """Returns 32 bytes over the parts, each with its length, so that no two lists of parts collide by concatenation."""
-    digest = blake2b(digest_size=32, person=f"headrace{KEY_FORMAT}{purpose.value}".encode())
-    for part in parts:
-        content = part.encode("utf-8", "surrogatepass")
-        digest.update(len(content).to_bytes(8, "little"))
-        digest.update(content)
-    return digest.digest()
+    """Returns 32 bytes over the parts, other ones for each purpose."""
+    return digest_of(parts, 32, f"headrace{KEY_FORMAT}{purpose.value}".encode())

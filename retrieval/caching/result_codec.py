@@ -7,13 +7,13 @@ the numbers that an index gives its chunks.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from indexers.types import Epoch, Metadata, Passage, Scalar
+from retrieval.caching.json_bytes import DAMAGED, read_json, text_of, write_json
 from retrieval.types import Citation, Context, Dropped, DropReason, Found, Hit, ScoreParts
 
 _FORMAT = 1
@@ -38,15 +38,15 @@ def encode(found: Found) -> bytes:
         "degraded": found.degraded,
         "made_at_s": float(found.made_at_s),
     }
-    return json.dumps(written, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return write_json(written)
 
 
 def decode(stored: bytes) -> Found | None:
     """Reads what `encode` wrote; None for anything that is not exactly that."""
     try:
-        read: Any = json.loads(stored.decode("utf-8", "surrogatepass"))
+        read: Any = read_json(stored)
         return _found(read) if read["format"] == _FORMAT else None
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError):
+    except DAMAGED:
         return None
 
 
@@ -94,14 +94,14 @@ def _found(read: Mapping[str, Any]) -> Found:
             for place, score, parts in read["hits"]
         ),
         context=Context(
-            text=_text(text),
+            text=text_of(text),
             token_count=_int(token_count),
             budget_tokens=_int(budget_tokens),
-            tokenizer=_text(tokenizer),
+            tokenizer=text_of(tokenizer),
             citations=tuple(
                 Citation(_int(number), _at(passages, place), _texts(ids)) for number, place, ids in read["citations"]
             ),
-            dropped=tuple(Dropped(_text(chunk_id), DropReason(reason)) for chunk_id, reason in read["dropped"]),
+            dropped=tuple(Dropped(text_of(chunk_id), DropReason(reason)) for chunk_id, reason in read["dropped"]),
         ),
         epoch=Epoch(_int(generation), _int(write_sequence)),
         query_tokens=_int(query_tokens),
@@ -113,7 +113,7 @@ def _found(read: Mapping[str, Any]) -> Found:
 
 
 def _passage(texts: object, numbers: object, heading_path: object, metadata: Mapping[str, object]) -> Passage:
-    chunk_id, document_id, title, header, text, source_uri = map(_text, _exactly(6, texts))
+    chunk_id, document_id, title, header, text, source_uri = map(text_of, _exactly(6, texts))
     start, end, ordinal, page, token_count, header_token_count = map(_int, _exactly(6, numbers))
     return Passage(
         chunk_id=chunk_id,
@@ -165,13 +165,7 @@ def _exactly(count: int, read: object) -> list[object]:
 def _texts(read: object) -> tuple[str, ...]:
     if not isinstance(read, list):
         raise TypeError("no list")
-    return tuple(map(_text, read))
-
-
-def _text(read: object) -> str:
-    if not isinstance(read, str):
-        raise TypeError("no text")
-    return read
+    return tuple(map(text_of, read))
 
 
 def _int(read: object) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 import structlog
 
@@ -127,5 +126,4 @@ class Writer:
 
 def _stream_key(asked: Asked, writing: Writing) -> CacheKey:
     """Names an answer by its exact prompt: the question as it is worded, the context as it was assembled."""
-    context = blake2b(writing.found.context.text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
-    return within(asked.partition, "stream", asked.question, context)
+    return within(asked.partition, "stream", asked.question, writing.found.context.text)
