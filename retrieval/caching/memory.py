@@ -41,6 +41,10 @@ class Memory(Protocol[V]):
         """Returns the value, or None when it is not there."""
         ...
 
+    def peek(self, key: CacheKey) -> V | None:
+        """Returns the value, or None when it is not there; counts as nothing."""
+        ...
+
     def put(self, key: CacheKey, value: V) -> None:
         """Stores the value; one that is too large for the cache is not stored."""
         ...

@@ -20,7 +20,7 @@ from retrieval.scope import pair_keys
 
 _LOGIT = struct.Struct("<Bd")
 _FORMAT = 1
-FLOAT_BYTES = 24
+_FLOAT_BYTES = 24
 
 
 class PairScores:
@@ -39,7 +39,8 @@ class PairScores:
         """Brings what only the shared tier knows into this process; returns whether that tier could be asked."""
         if self._tier is None:
             return True
-        keys = [key for key in self._keys(asker, passages) if self._cache.get(key) is None]
+        # `get` looks them up in a moment, and counts.
+        keys = [key for key in _keys(asker, passages) if self._cache.peek(key) is None]
         if not keys:
             return True
         found = await self._tier.get_many(keys)
@@ -49,21 +50,22 @@ class PairScores:
 
     def get(self, asker: Asker, passages: Sequence[str]) -> NDArray[np.float64]:
         """Returns float64 [n]; NaN for a pair that is not known in this process."""
-        known = [self._cache.get(key) for key in self._keys(asker, passages)]
+        known = [self._cache.get(key) for key in _keys(asker, passages)]
         return np.array([math.nan if logit is None else logit for logit in known], dtype=np.float64)
 
     def put(self, asker: Asker, passages: Sequence[str], logits: NDArray[np.float64]) -> None:
         """Stores logits that the model gave for the passages, [n]."""
-        for key, logit in zip(self._keys(asker, passages), logits.tolist(), strict=True):
+        for key, logit in zip(_keys(asker, passages), logits.tolist(), strict=True):
             self._cache.put(key, logit)
 
-    def _keys(self, asker: Asker, passages: Sequence[str]) -> list[CacheKey]:
-        return pair_keys(asker.tenant, asker.revision, asker.query, passages)
+
+def _keys(asker: Asker, passages: Sequence[str]) -> list[CacheKey]:
+    return pair_keys(asker.tenant, asker.revision, asker.query, passages)
 
 
 def size_of(logit: float) -> int:
     """Returns the bytes that a logit takes."""
-    return FLOAT_BYTES
+    return _FLOAT_BYTES
 
 
 def encode(logit: float) -> bytes:

@@ -52,6 +52,10 @@ class Tiered(Generic[V]):
         """Returns the value when it is in this process."""
         return self._memory.get(key)
 
+    def peek(self, key: CacheKey) -> V | None:
+        """Returns the value when it is in this process, without counting that as a look-up."""
+        return self._memory.peek(key)
+
     def put(self, key: CacheKey, value: V) -> None:
         """Stores the value in both tiers."""
         self._memory.put(key, value)
