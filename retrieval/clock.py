@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from rerank.types import Stop
+from retrieval.route import GenerationReport, RouteReport
 
 
 class Stage(enum.Enum):
     """The stages of a request, in their order."""
 
     ADMIT = "admit"
+    REWRITE = "rewrite"
     LOOKUP = "lookup"
     EMBED = "embed"
     MATCH = "match"
@@ -27,6 +29,7 @@ class Stage(enum.Enum):
     FETCH = "fetch"
     RERANK = "rerank"
     ASSEMBLE = "assemble"
+    ROUTE = "route"
     GENERATE = "generate"
     VERIFY = "verify"
     OTHER = "other"
@@ -86,6 +89,8 @@ class Ledger:
     query_truncated: bool = False
     candidates: int = 0
     first_delta_ns: int = 0
+    route: RouteReport | None = None
+    generation: GenerationReport | None = None
 
     def wall_ns(self, stage: Stage) -> int:
         """Returns the wall time of a stage; 0 when it was not entered."""

@@ -16,9 +16,11 @@ RetrievalError
 ├── AnswerNotFound              no cached answer has that key
 ├── BackendError                the answer's backend
 │   ├── BackendUnknown          no backend of that name
+│   ├── BackendForbidden        a rule forbids the backend that was named
+│   ├── NoBackendAllowed        the rules and bounds leave no backend
 │   ├── BackendUnavailable      it cannot be reached, refuses, or fails before the first token
-│   ├── BackendTimeout          no token within its time
-│   └── BackendCut              the stream broke off after the first token; the answer is not whole
+│   ├── BackendTimeout          no first token within its time
+│   └── BackendCut              the stream broke off or stalled after the first token; the answer is not whole
 └── ConfigError                 the configuration cannot be used; lists every fault
 
 Classes hold facts as attributes and know nothing of gRPC; `retrieval.server.error_table` maps them to statuses.
@@ -155,16 +157,44 @@ class BackendUnknown(BackendError):
         self.known = known
 
 
-class BackendUnavailable(BackendError):
-    """The backend cannot be reached, refuses, or failed before the first token."""
+class BackendForbidden(BackendError):
+    """A rule forbids the backend that the request names."""
 
-    def __init__(self, backend: str, reason: str) -> None:
+    def __init__(self, backend: str, rule: str, allowed: tuple[str, ...]) -> None:
+        choice = f"choose one of {', '.join(allowed)}" if allowed else "no backend is allowed"
+        super().__init__(backend, f"rule {rule!r} forbids backend {backend!r} for this request; {choice}")
+        self.rule = rule
+        self.allowed = allowed
+
+
+class NoBackendAllowed(BackendError):
+    """Rules, windows and cost ceilings leave no backend; `excluded` says why, by backend."""
+
+    def __init__(self, excluded: tuple[tuple[str, str], ...]) -> None:
+        why = ", ".join(f"{name}: {reason}" for name, reason in excluded)
+        super().__init__("", f"no backend may answer this request ({why}); change the request or the rules")
+        self.excluded = excluded
+
+
+class BackendUnavailable(BackendError):
+    """The backend cannot be reached, refuses, or failed before the first token.
+
+    `transient` tells whether the same request may work in a moment, `retry_after_s` when its server says so (0 when it
+    does not), `status` that of HTTP where it refused (0 otherwise).
+    """
+
+    def __init__(
+        self, backend: str, reason: str, *, transient: bool = True, retry_after_s: float = 0.0, status: int = 0
+    ) -> None:
         super().__init__(backend, f"backend {backend!r} is unavailable: {reason}; try again later or choose another")
         self.reason = reason
+        self.transient = transient
+        self.retry_after_s = retry_after_s
+        self.status = status
 
 
 class BackendTimeout(BackendError):
-    """No token came within the backend's time."""
+    """No first token came within the backend's time."""
 
     def __init__(self, backend: str, waited_ms: float) -> None:
         super().__init__(
@@ -174,13 +204,15 @@ class BackendTimeout(BackendError):
 
 
 class BackendCut(BackendError):
-    """The stream broke off after the first token: what came is a part, not an answer."""
+    """The stream broke off or stalled after the first token: what came is a part, not an answer."""
 
-    def __init__(self, backend: str, received_chars: int) -> None:
+    def __init__(self, backend: str, received_chars: int, reason: str = "its stream broke off") -> None:
         super().__init__(
-            backend, f"backend {backend!r} broke off after {received_chars} characters; discard them and ask again"
+            backend,
+            f"backend {backend!r} failed after {received_chars} characters: {reason}; discard them and ask again",
         )
         self.received_chars = received_chars
+        self.reason = reason
 
 
 class ConfigError(RetrievalError):

@@ -12,7 +12,7 @@ from rerank.stopping import Line, StopRule
 from retrieval.errors import InvalidRequest, RerankerMissing
 from retrieval.settings import Settings
 from retrieval.settings.engines import AnytimeSettings
-from retrieval.types import Fusion, Mode, Thresholds
+from retrieval.types import Fusion, Mode, PassageBounds, Thresholds
 
 Number = TypeVar("Number", int, float)
 
@@ -87,6 +87,7 @@ def _resolved(in_force: _InForce, overrides: Overrides) -> Thresholds:
             "options.context_tokens", overrides.context_tokens, context.budget_tokens, 16, context.max_budget_tokens
         ),
         duplicate_overlap=context.duplicate_overlap,
+        passages=PassageBounds(context.min_passages, context.max_passages) if context.passages == "gap" else None,
         use_cache=overrides.cache is not False,
     )
 

@@ -16,6 +16,7 @@ from rerank.calibrate import Mixture
 from rerank.stopping import StopRule
 from retrieval.clock import Ledger
 from retrieval.reuse import NO_REUSE, ReuseReport
+from retrieval.route import ConversationReport, Priority
 
 
 class Mode(enum.Enum):
@@ -31,6 +32,14 @@ class Fusion(enum.Enum):
 
     CONVEX = "convex"
     RRF = "rrf"
+
+
+@dataclass(frozen=True, slots=True)
+class PassageBounds:
+    """Hits above the largest gap between two neighbours' scores are assembled, so many at least and at most."""
+
+    least: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,7 @@ class Thresholds:
     stop_rule: StopRule
     context_tokens: int
     duplicate_overlap: float
+    passages: PassageBounds | None  # how many hits are assembled; None for all that fit
     use_cache: bool
 
 
@@ -64,6 +74,30 @@ class CacheControl:
     no_store: bool = False  # keep nothing of this one
     only_if_cached: bool = False  # fail rather than compute
     max_age_s: float | None = None  # serve nothing that is older
+
+
+class Speaker(enum.Enum):
+    """Who said a turn."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An earlier turn of a conversation, oldest first in a request; the text is not blank."""
+
+    speaker: Speaker
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Functions that a model may call, as JSON in OpenAI's form; handed on to the backend as they are."""
+
+    definitions: str  # an array of tools
+    choice: str = ""  # `tool_choice`; empty leaves it to the server
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +112,7 @@ class RetrieveRequest:
     thresholds: Thresholds
     cache_control: CacheControl = CacheControl()
     data_policy: str = ""  # from the credential
+    turns: tuple[Turn, ...] = ()  # earlier ones, oldest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +120,14 @@ class GenerateRequest:
     """A checked question with what shapes the answer."""
 
     retrieve: RetrieveRequest
-    backend: str
+    backend: str  # `auto` for the router's choice
     max_output_tokens: int
     temperature: float
+    instructions: str = ""  # the app's own, besides the operator's
+    tools: Tools | None = None
+    session: str = ""  # the app's name for a conversation; requests of one go to one server
+    priority: Priority = Priority.INTERACTIVE
+    max_cost: float = 0.0  # predicted, in the prices' currency; 0 for the configured ceiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +165,7 @@ class DropReason(enum.Enum):
     BUDGET = "budget"
     DUPLICATE = "duplicate"
     MIN_SCORE = "min_score"
+    GAP = "gap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +213,9 @@ class Found:
     made_at_s: float = 0.0  # since the epoch
 
 
+NO_CONVERSATION = ConversationReport()
+
+
 @dataclass(frozen=True, slots=True)
 class Retrieved:
     """The hits, best first, the context made of them, and where the time went."""
@@ -181,6 +225,7 @@ class Retrieved:
     context: Context
     ledger: Ledger
     epoch: Epoch
+    conversation: ConversationReport = NO_CONVERSATION
 
 
 class FinishReason(enum.Enum):
@@ -190,6 +235,7 @@ class FinishReason(enum.Enum):
     LENGTH = "length"
     NO_EVIDENCE = "no_evidence"
     CONTENT_FILTER = "content_filter"
+    TOOL_CALLS = "tool_calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +248,40 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrangement:
+    """The sources as one model reads them. Their marks may differ from the citation numbers, which are by relevance."""
+
+    text: str
+    numbers: tuple[tuple[int, int], ...]  # each mark in the text with the citation number that it stands for, in order
+    ranking: str = ""  # names the marks by relevance, most relevant first; empty when they stand in that order
+
+    @classmethod
+    def by_relevance(cls, context: Context) -> Arrangement:
+        """Returns the sources as they were assembled."""
+        return cls(context.text, tuple((citation.number, citation.number) for citation in context.citations))
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a model gets to read of the earlier turns."""
+
+    turns: tuple[Turn, ...] = ()  # oldest first
+    summary: str = ""  # of those before
+
+    def __bool__(self) -> bool:
+        return bool(self.turns or self.summary)
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a backend gets: the system instructions, the context with its numbered sources, and the question last."""
+    """What a backend gets: the system instructions, the sources, the conversation so far, and the question last."""
 
     instructions: str
     context: Context
     question: str
+    sources: Arrangement
+    conversation: Conversation = Conversation()
+    tools: Tools | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +291,26 @@ class GenerationParams:
     max_output_tokens: int
     temperature: float
     deadline_ns: int  # on the clock of time.monotonic_ns
+    affinity: str = ""  # requests with the same one share a beginning; a hint for servers that keep such caches
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A piece of a call of a function, as the backend sent it: pieces with one index belong together."""
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of the answer."""
+    """A piece of the answer: text, or thoughts of the model apart from it, or a piece of a call of a function."""
 
     text: str
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

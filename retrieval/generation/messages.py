@@ -25,5 +25,5 @@ def chat_messages(prompt: Prompt) -> tuple[ChatMessage, ChatMessage]:
     """Returns the system's turn, then the user's."""
     return (
         ChatMessage("system", prompt.instructions),
-        ChatMessage("user", user_message(prompt.context.text, prompt.question)),
+        ChatMessage("user", user_message(prompt.sources.text, prompt.question)),
     )

@@ -8,7 +8,7 @@ from encoders.types import AsyncDenseEncoder
 from retrieval.assembly import PassageCounter
 from retrieval.generation.backend import Backend
 from retrieval.generation.extractive import ExtractiveBackend
-from retrieval.settings.service import BackendSettings, GenerationSettings
+from retrieval.settings.generation import BackendSettings, GenerationSettings
 from retrieval.token_counters import open_counter
 
 

@@ -25,7 +25,7 @@ from retrieval.generation.messages import chat_messages
 from retrieval.generation.openai_events import Completion, CompletionEvent
 from retrieval.generation.pacing import Pacer
 from retrieval.generation.sse import EventDecoder, ServerEvent
-from retrieval.settings.service import BackendSettings
+from retrieval.settings.generation import BackendSettings
 from retrieval.types import BackendEnd, Delta, GenerationParams, Prompt
 
 _log = structlog.get_logger("headrace")

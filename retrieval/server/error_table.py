@@ -69,6 +69,14 @@ ROWS: Mapping[type[Exception], Row] = {
         "BACKEND_UNKNOWN",
         lambda error: {"field": "backend", "bound": ", ".join(error.known), "backend": error.backend},
     ),
+    retrieval.BackendForbidden: Row(
+        StatusCode.PERMISSION_DENIED,
+        "BACKEND_FORBIDDEN",
+        lambda error: {"backend": error.backend, "rule": error.rule, "allowed": ", ".join(error.allowed)},
+    ),
+    retrieval.NoBackendAllowed: Row(
+        StatusCode.FAILED_PRECONDITION, "NO_BACKEND_ALLOWED", lambda error: dict(error.excluded)
+    ),
     retrieval.BackendUnavailable: Row(
         StatusCode.UNAVAILABLE,
         "BACKEND_UNAVAILABLE",

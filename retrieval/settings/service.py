@@ -1,4 +1,4 @@
-"""The settings of the service: server, identity, request path, context, generation, logs and metrics."""
+"""The settings of the service: server, identity, request path, context, logs and metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from retrieval.settings.base import Section, live
 
@@ -30,6 +30,9 @@ class ServerSettings(Section):
 
     grace_s: float = Field(default=5.0, ge=0.0, le=300.0)
     """How long running calls may go on after a stop is asked for."""
+
+    keepalive_s: float = Field(default=20.0, ge=1.0, le=3600.0)
+    """How long a connection may be silent before a ping asks whether the caller is still there, and keeps it open."""
 
     reflection: bool = True
     """Whether the wire can be listed with reflection; with API keys, callers must present one for it too."""
@@ -155,89 +158,22 @@ class ContextSettings(Section):
     duplicate_overlap: float = live(0.8, ge=0.1, le=1.0)
     """A passage is dropped when this share of its word 5-grams stands in a better one."""
 
+    passages: Literal["all", "gap"] = live("all")
+    """How many hits are assembled: `all` that fit, or `gap`, those above the largest gap between the scores of two
+    neighbours in rank, within the bounds below."""
+
+    min_passages: int = live(3, ge=1, le=1000)
+    """Hits that `gap` keeps at least."""
+
+    max_passages: int = live(20, ge=1, le=1000)
+    """Hits that `gap` keeps at most."""
+
     @model_validator(mode="after")
     def _budgets_agree(self) -> ContextSettings:
         if self.budget_tokens > self.max_budget_tokens:
             raise ValueError("budget_tokens must not be above max_budget_tokens")
-        return self
-
-
-class BackendSettings(Section):
-    """One generation backend."""
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")
-    """What requests call it."""
-
-    kind: Literal["extractive", "openai"]
-    """`extractive`: the best sentences, cited, without a model. `openai`: any OpenAI-compatible server."""
-
-    base_url: str = ""
-    """The server's address, up to and including `/v1`."""
-
-    model: str = ""
-    """The model's name on the server."""
-
-    api_key: SecretStr = SecretStr("")
-    """The server's API key; empty sends none that means anything."""
-
-    context_window_tokens: int = Field(default=8192, ge=256, le=10_000_000)
-    """Tokens of prompt and answer together that the model takes."""
-
-    tokenizer: str = ""
-    """Path of the model's tokenizer.json; empty takes `context.tokenizer`."""
-
-    first_token_timeout_s: float = Field(default=30.0, gt=0.0, le=3600.0)
-    """How long the first token may take."""
-
-    token_timeout_s: float = Field(default=10.0, gt=0.0, le=3600.0)
-    """How long any later token may take."""
-
-    retries: int = Field(default=1, ge=0, le=5)
-    """How often a request is sent again when it failed before the first token."""
-
-    @model_validator(mode="after")
-    def _has_address(self) -> BackendSettings:
-        if self.kind == "openai" and not (self.base_url and self.model):
-            raise ValueError("a backend of kind openai needs base_url and model")
-        return self
-
-
-class GenerationSettings(Section):
-    """How answers are made."""
-
-    timeout_ms: int = live(120_000, ge=1, le=3_600_000)
-    """The longest that Generate may take; a caller's shorter deadline holds instead."""
-
-    default_backend: str = live("extractive")
-    """The backend of requests that name none."""
-
-    backends: tuple[BackendSettings, ...] = (BackendSettings(name="extractive", kind="extractive"),)
-    """The backends."""
-
-    max_output_tokens: int = live(512, ge=1, le=1_000_000)
-    """Tokens of output at most, unless a request says otherwise."""
-
-    temperature: float = live(0.0, ge=0.0, le=2.0)
-    """Sampling temperature, unless a request says otherwise."""
-
-    extractive_sentences: int = live(3, ge=1, le=20)
-    """Sentences of an extractive answer at most."""
-
-    instructions: str = live(
-        "Answer the question from the numbered sources only. Cite each statement with its source's number in square "
-        "brackets, like [1]. If the sources do not hold the answer, say so.",
-        min_length=1,
-        max_length=20_000,
-    )
-    """The system prompt."""
-
-    @model_validator(mode="after")
-    def _default_exists(self) -> GenerationSettings:
-        names = [backend.name for backend in self.backends]
-        if len(set(names)) != len(names):
-            raise ValueError("two backends have the same name")
-        if self.default_backend not in names:
-            raise ValueError(f"default_backend {self.default_backend!r} is none of {', '.join(names)}")
+        if self.min_passages > self.max_passages:
+            raise ValueError("min_passages must not be above max_passages")
         return self
 
 

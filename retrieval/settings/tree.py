@@ -5,12 +5,13 @@ from __future__ import annotations
 from retrieval.settings.base import Section
 from retrieval.settings.caching import CacheSettings
 from retrieval.settings.engines import ChunkingSettings, EncodersSettings, IndexSettings, RerankSettings
+from retrieval.settings.generation import GenerationSettings
+from retrieval.settings.http import HttpSettings
 from retrieval.settings.service import (
     AdmissionSettings,
     AuthSettings,
     ContextSettings,
     DataSettings,
-    GenerationSettings,
     LogSettings,
     RetrievalSettings,
     ServerSettings,
@@ -22,6 +23,9 @@ class Settings(Section):
 
     server: ServerSettings = ServerSettings()
     """Where and how the server listens."""
+
+    http: HttpSettings = HttpSettings()
+    """The HTTP listener."""
 
     auth: AuthSettings = AuthSettings()
     """Who may call."""

@@ -24,8 +24,8 @@ from retrieval.generation.answering import Ended, answer_pieces, size_of
 from retrieval.generation.backend import Backend
 from retrieval.reuse import ReuseReport
 from retrieval.scope import within
-from retrieval.settings.service import GenerationSettings
-from retrieval.types import Delta, Found, GenerateRequest, GenerationParams, Prompt
+from retrieval.settings.generation import GenerationSettings
+from retrieval.types import Arrangement, Delta, Found, GenerateRequest, GenerationParams, Prompt
 
 _BOUNDS = Bounds(max_items=1_000_000, max_bytes=64 * 1024 * 1024)
 _log = structlog.get_logger("headrace")
@@ -115,7 +115,9 @@ class Writer:
 
     def _pieces(self, writing: Writing, deadline_ns: int) -> AsyncGenerator[Delta | Ended, None]:
         request = writing.request
-        prompt = Prompt(self._settings().instructions, writing.found.context, request.retrieve.query)
+        context = writing.found.context
+        sources = Arrangement.by_relevance(context)
+        prompt = Prompt(self._settings().instructions, context, request.retrieve.query, sources)
         params = GenerationParams(request.max_output_tokens, request.temperature, deadline_ns)
         return answer_pieces(writing.backend, prompt, params)
 

@@ -9,7 +9,7 @@ from retrieval.assembly import PassageCounter, generation_budget
 from retrieval.assembly.template import TEMPLATE
 from retrieval.caching.keys import CacheKey
 from retrieval.generation.backend import Backend
-from retrieval.settings.service import GenerationSettings
+from retrieval.settings.generation import GenerationSettings
 from retrieval.stages.admit import Target
 from retrieval.types import GenerateRequest, RetrieveRequest, Thresholds
 

@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 
 from retrieval.errors import BackendCut, BackendError, BackendTimeout, BackendUnavailable
 from retrieval.generation.openai_backend import OpenAIBackend
-from retrieval.settings.service import BackendSettings
-from retrieval.types import BackendEnd, Context, Delta, FinishReason, GenerationParams, Prompt, Usage
+from retrieval.settings.generation import BackendSettings
+from retrieval.types import Arrangement, BackendEnd, Context, Delta, FinishReason, GenerationParams, Prompt, Usage
 from tests.fakes.counters import WordCounter
 from tests.fakes.openai_server import (
     Cut,
@@ -32,7 +32,8 @@ from tests.fakes.openai_server import (
     token,
 )
 
-PROMPT = Prompt("Answer.", Context("[1]\nTurn the key.", 5, 100, "words"), "How?")
+CONTEXT = Context("[1]\nTurn the key.", 5, 100, "words")
+PROMPT = Prompt("Answer.", CONTEXT, "How?", Arrangement.by_relevance(CONTEXT))
 SECRET = "sk-secret-of-ours"
 
 

@@ -20,7 +20,7 @@ from bench._common.traces.judging import Verdict
 from headrace.v1 import common_pb2
 from headrace.v1 import retrieval_pb2 as wire
 from indexers.types import Document, Passage
-from retrieval.types import BackendEnd, Citation, Context, Delta, GenerationParams, Prompt
+from retrieval.types import Arrangement, BackendEnd, Citation, Context, Delta, GenerationParams, Prompt
 from tests.fakes.counters import WordCounter
 
 
@@ -95,7 +95,8 @@ async def test_oracle_counts_its_calls_and_is_idle_after_each() -> None:
     """What it is told last about a text holds."""
     oracle = Oracle(WordCounter())
     oracle.expect(_ask("when?", "q", ("1901",)))
-    prompt, params = Prompt("", _context("Built in 1901."), "when?"), GenerationParams(10, 0.0, 0)
+    context = _context("Built in 1901.")
+    prompt, params = Prompt("", context, "when?", Arrangement.by_relevance(context)), GenerationParams(10, 0.0, 0)
     async with aclosing(oracle.stream(prompt, params)) as stream:
         pieces = [piece async for piece in stream]
     await asyncio.wait_for(oracle.idle(), 1.0)

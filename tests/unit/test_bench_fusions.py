@@ -63,6 +63,7 @@ def _thresholds(mode: Mode, fusion: Fusion, weight: float) -> Thresholds:
         stop_rule=StopRule(0.0, ()),
         context_tokens=100,
         duplicate_overlap=1.0,
+        passages=None,
         use_cache=False,
     )
 

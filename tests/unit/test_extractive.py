@@ -14,7 +14,17 @@ from indexers.types import Passage
 from retrieval.assembly import assemble
 from retrieval.citations import CitationParser
 from retrieval.generation.extractive import ExtractiveBackend
-from retrieval.types import BackendEnd, Context, Delta, FinishReason, GenerationParams, Hit, Prompt, ScoreParts
+from retrieval.types import (
+    Arrangement,
+    BackendEnd,
+    Context,
+    Delta,
+    FinishReason,
+    GenerationParams,
+    Hit,
+    Prompt,
+    ScoreParts,
+)
 from tests.fakes.counters import WordCounter
 from tests.fakes.encoders import HashEncoder
 
@@ -63,7 +73,7 @@ async def answer(
     backend = ExtractiveBackend("extractive", 8192, WordCounter(), encoder, lambda: sentences)
     params = GenerationParams(max_output_tokens, 0.0, time.monotonic_ns() + 10**10)
     pieces: list[str] = []
-    async for piece in backend.stream(Prompt("", source, question), params):
+    async for piece in backend.stream(Prompt("", source, question, Arrangement.by_relevance(source)), params):
         if isinstance(piece, BackendEnd):
             return pieces, piece
         assert isinstance(piece, Delta)

@@ -14,7 +14,7 @@ from retrieval.assembly.template import CHAT_TEMPLATE_MARGIN_TOKENS
 from retrieval.errors import InvalidRequest
 from retrieval.generation.messages import chat_messages
 from retrieval.token_counters import open_counter
-from retrieval.types import Hit, Prompt, ScoreParts
+from retrieval.types import Arrangement, Hit, Prompt, ScoreParts
 from tests.fakes.counters import WordCounter
 
 INSTRUCTIONS = "Answer from the numbered sources only."
@@ -47,7 +47,7 @@ def prompt_tokens(counter: TokenCounter, question: str, texts: list[str], window
     """Assembles a prompt for a window and counts its messages whole."""
     budget = generation_budget(window, INSTRUCTIONS, question, output, counter, 100_000)
     context = assemble(hits(texts), budget, counter, 1.0, -1.0)
-    system, user = chat_messages(Prompt(INSTRUCTIONS, context, question))
+    system, user = chat_messages(Prompt(INSTRUCTIONS, context, question, Arrangement.by_relevance(context)))
     assert user.content.endswith(question)
     assert context.text in user.content
     assert context.citations

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 LISTS_OF_TABLES = {
     "auth.keys",
     "cache.policies",
+    "generation.queue.tenants",
+    "generation.routing.rules",
     "cache.redis.tenant_keys",
     "generation.backends",
     "rerank.anytime.lines",

@@ -10,7 +10,7 @@ import pytest
 
 from encoders.errors import ModelNotFound, ModelUnsupported
 from retrieval.generation.open import open_backends
-from retrieval.settings.service import BackendSettings, GenerationSettings
+from retrieval.settings.generation import BackendSettings, GenerationSettings
 from retrieval.token_counters import RememberingCounter, open_counter
 from tests.fakes.counters import WordCounter
 
@@ -72,7 +72,7 @@ def test_client_of_models_is_loaded_only_when_needed() -> None:
     code = (
         "import sys\n"
         "from retrieval.generation.open import open_backends\n"
-        "from retrieval.settings.service import GenerationSettings\n"
+        "from retrieval.settings.generation import GenerationSettings\n"
         "from retrieval.token_counters import open_counter\n"
         "open_backends(GenerationSettings(), open_counter('bundled'), None)\n"
         "assert 'openai' not in sys.modules\n"

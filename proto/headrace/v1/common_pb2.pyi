@@ -92,6 +92,10 @@ class _StageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Stage.ValueType
     """Answer to checked citations."""
     STAGE_OTHER: _Stage.ValueType  # 12
     """Everything that is not inside a stage."""
+    STAGE_REWRITE: _Stage.ValueType  # 13
+    """A follow-up question to one that can be searched by itself."""
+    STAGE_ROUTE: _Stage.ValueType  # 14
+    """Choosing the backend."""
 
 class Stage(_Stage, metaclass=_StageEnumTypeWrapper):
     """The stages of a request; each is entered at most once and charged apart."""
@@ -122,7 +126,55 @@ STAGE_VERIFY: Stage.ValueType  # 11
 """Answer to checked citations."""
 STAGE_OTHER: Stage.ValueType  # 12
 """Everything that is not inside a stage."""
+STAGE_REWRITE: Stage.ValueType  # 13
+"""A follow-up question to one that can be searched by itself."""
+STAGE_ROUTE: Stage.ValueType  # 14
+"""Choosing the backend."""
 Global___Stage: _TypeAlias = Stage  # noqa: Y015
+
+class _AttemptOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AttemptOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AttemptOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ATTEMPT_OUTCOME_UNSPECIFIED: _AttemptOutcome.ValueType  # 0
+    """Not given."""
+    ATTEMPT_OUTCOME_ANSWERED: _AttemptOutcome.ValueType  # 1
+    """It answered."""
+    ATTEMPT_OUTCOME_FAILED: _AttemptOutcome.ValueType  # 2
+    """It failed before the first token."""
+    ATTEMPT_OUTCOME_TIMEOUT: _AttemptOutcome.ValueType  # 3
+    """No first token came in time."""
+    ATTEMPT_OUTCOME_CUT: _AttemptOutcome.ValueType  # 4
+    """It broke off after the first token."""
+    ATTEMPT_OUTCOME_LOST: _AttemptOutcome.ValueType  # 5
+    """Another one was faster, and it was cancelled."""
+    ATTEMPT_OUTCOME_REFUSED: _AttemptOutcome.ValueType  # 6
+    """Its queue had no room, or none in time."""
+    ATTEMPT_OUTCOME_LEFT: _AttemptOutcome.ValueType  # 7
+    """The caller left."""
+
+class AttemptOutcome(_AttemptOutcome, metaclass=_AttemptOutcomeEnumTypeWrapper):
+    """What became of one request to a backend's server."""
+
+ATTEMPT_OUTCOME_UNSPECIFIED: AttemptOutcome.ValueType  # 0
+"""Not given."""
+ATTEMPT_OUTCOME_ANSWERED: AttemptOutcome.ValueType  # 1
+"""It answered."""
+ATTEMPT_OUTCOME_FAILED: AttemptOutcome.ValueType  # 2
+"""It failed before the first token."""
+ATTEMPT_OUTCOME_TIMEOUT: AttemptOutcome.ValueType  # 3
+"""No first token came in time."""
+ATTEMPT_OUTCOME_CUT: AttemptOutcome.ValueType  # 4
+"""It broke off after the first token."""
+ATTEMPT_OUTCOME_LOST: AttemptOutcome.ValueType  # 5
+"""Another one was faster, and it was cancelled."""
+ATTEMPT_OUTCOME_REFUSED: AttemptOutcome.ValueType  # 6
+"""Its queue had no room, or none in time."""
+ATTEMPT_OUTCOME_LEFT: AttemptOutcome.ValueType  # 7
+"""The caller left."""
+Global___AttemptOutcome: _TypeAlias = AttemptOutcome  # noqa: Y015
 
 class _CacheTier:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -608,6 +660,8 @@ class Ledger(_message.Message):
     QUERY_TRUNCATED_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
     FIRST_DELTA_NS_FIELD_NUMBER: _builtins.int
+    ROUTE_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     total_ns: _builtins.int
     """Wall time of the whole request, as the server saw it."""
     query_tokens: _builtins.int
@@ -634,6 +688,14 @@ class Ledger(_message.Message):
     def rerank(self) -> Global___RerankReport:
         """What the reranker did; absent when it was not asked."""
 
+    @_builtins.property
+    def route(self) -> Global___RouteReport:
+        """Why which backend was chosen; absent when none was needed."""
+
+    @_builtins.property
+    def generation(self) -> Global___GenerationReport:
+        """How the answer came about; absent when nothing was generated."""
+
     def __init__(
         self,
         *,
@@ -646,14 +708,198 @@ class Ledger(_message.Message):
         query_truncated: _builtins.bool = ...,
         candidates: _builtins.int = ...,
         first_delta_ns: _builtins.int = ...,
+        route: Global___RouteReport | None = ...,
+        generation: Global___GenerationReport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["rerank", b"rerank"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "rerank", b"rerank", "route", b"route"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caches", b"caches", "candidates", b"candidates", "degraded", b"degraded", "first_delta_ns", b"first_delta_ns", "query_tokens", b"query_tokens", "query_truncated", b"query_truncated", "rerank", b"rerank", "stages", b"stages", "total_ns", b"total_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caches", b"caches", "candidates", b"candidates", "degraded", b"degraded", "first_delta_ns", b"first_delta_ns", "generation", b"generation", "query_tokens", b"query_tokens", "query_truncated", b"query_truncated", "rerank", b"rerank", "route", b"route", "stages", b"stages", "total_ns", b"total_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Ledger: _TypeAlias = Ledger  # noqa: Y015
+
+@_typing.final
+class RouteReport(_message.Message):
+    """Which backend was chosen, and what else could have been."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BACKEND_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    COMPLEXITY_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    backend: _builtins.str
+    """The first choice."""
+    reason: _builtins.str
+    """Why: `named` by the request or the settings, `only` one allowed, or what weighed most in its favour: `latency`,
+    `cost`, `capability`.
+    """
+    complexity: _builtins.float
+    """How hard the question looks, 0 to 1."""
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The rules that applied, by name."""
+
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___RouteCandidate]:
+        """Every backend that was considered, best first; those that may not answer last."""
+
+    def __init__(
+        self,
+        *,
+        backend: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        complexity: _builtins.float = ...,
+        rules: _abc.Iterable[_builtins.str] | None = ...,
+        candidates: _abc.Iterable[Global___RouteCandidate] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend", b"backend", "candidates", b"candidates", "complexity", b"complexity", "reason", b"reason", "rules", b"rules"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RouteReport: _TypeAlias = RouteReport  # noqa: Y015
+
+@_typing.final
+class RouteCandidate(_message.Message):
+    """A backend as the router saw it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BACKEND_FIELD_NUMBER: _builtins.int
+    EXCLUDED_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    FIRST_TOKEN_MS_FIELD_NUMBER: _builtins.int
+    TOTAL_MS_FIELD_NUMBER: _builtins.int
+    COST_FIELD_NUMBER: _builtins.int
+    CONTEXT_TOKENS_FIELD_NUMBER: _builtins.int
+    backend: _builtins.str
+    """The backend."""
+    excluded: _builtins.str
+    """Why it may not answer: `rule:NAME`, `window`, `cost`, `unhealthy`; empty when it may."""
+    score: _builtins.float
+    """The weighted sum of what is predicted; the least wins."""
+    first_token_ms: _builtins.float
+    """Predicted time to the first token, waiting included."""
+    total_ms: _builtins.float
+    """Predicted time to the last token."""
+    cost: _builtins.float
+    """Predicted price, in the currency of the settings."""
+    context_tokens: _builtins.int
+    """Tokens of context that it would get."""
+    def __init__(
+        self,
+        *,
+        backend: _builtins.str = ...,
+        excluded: _builtins.str = ...,
+        score: _builtins.float = ...,
+        first_token_ms: _builtins.float = ...,
+        total_ms: _builtins.float = ...,
+        cost: _builtins.float = ...,
+        context_tokens: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend", b"backend", "context_tokens", b"context_tokens", "cost", b"cost", "excluded", b"excluded", "first_token_ms", b"first_token_ms", "score", b"score", "total_ms", b"total_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RouteCandidate: _TypeAlias = RouteCandidate  # noqa: Y015
+
+@_typing.final
+class Attempt(_message.Message):
+    """One request to a backend's server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BACKEND_FIELD_NUMBER: _builtins.int
+    SERVER_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    HEDGE_FIELD_NUMBER: _builtins.int
+    QUEUE_NS_FIELD_NUMBER: _builtins.int
+    FIRST_TOKEN_NS_FIELD_NUMBER: _builtins.int
+    backend: _builtins.str
+    """The backend."""
+    server: _builtins.int
+    """Which of its servers, from 0."""
+    outcome: Global___AttemptOutcome.ValueType
+    """What became of it."""
+    hedge: _builtins.bool
+    """Whether it was sent besides another one that was slow."""
+    queue_ns: _builtins.int
+    """Time in the server's queue."""
+    first_token_ns: _builtins.int
+    """From sending it to the first token, or to its end when there was none."""
+    def __init__(
+        self,
+        *,
+        backend: _builtins.str = ...,
+        server: _builtins.int = ...,
+        outcome: Global___AttemptOutcome.ValueType = ...,
+        hedge: _builtins.bool = ...,
+        queue_ns: _builtins.int = ...,
+        first_token_ns: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend", b"backend", "first_token_ns", b"first_token_ns", "hedge", b"hedge", "outcome", b"outcome", "queue_ns", b"queue_ns", "server", b"server"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Attempt: _TypeAlias = Attempt  # noqa: Y015
+
+@_typing.final
+class GenerationReport(_message.Message):
+    """How an answer came about. What the caller waited for the first token in all is `Ledger.first_delta_ns`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BACKEND_FIELD_NUMBER: _builtins.int
+    QUEUE_NS_FIELD_NUMBER: _builtins.int
+    FIRST_TOKEN_NS_FIELD_NUMBER: _builtins.int
+    TOKEN_NS_FIELD_NUMBER: _builtins.int
+    TOTAL_NS_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    PASSAGES_FIELD_NUMBER: _builtins.int
+    backend: _builtins.str
+    """The backend that answered."""
+    queue_ns: _builtins.int
+    """Time in the queue of the server that answered."""
+    first_token_ns: _builtins.int
+    """From sending the request to that server to its first token."""
+    token_ns: _builtins.int
+    """Mean time between later tokens."""
+    total_ns: _builtins.int
+    """From asking for a backend to the end of the answer."""
+    @_builtins.property
+    def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attempt]:
+        """Every request that was sent, in order."""
+
+    @_builtins.property
+    def passages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Citation numbers in the order in which the model read the passages."""
+
+    def __init__(
+        self,
+        *,
+        backend: _builtins.str = ...,
+        queue_ns: _builtins.int = ...,
+        first_token_ns: _builtins.int = ...,
+        token_ns: _builtins.int = ...,
+        total_ns: _builtins.int = ...,
+        attempts: _abc.Iterable[Global___Attempt] | None = ...,
+        passages: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "backend", b"backend", "first_token_ns", b"first_token_ns", "passages", b"passages", "queue_ns", b"queue_ns", "token_ns", b"token_ns", "total_ns", b"total_ns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GenerationReport: _TypeAlias = GenerationReport  # noqa: Y015
 
 @_typing.final
 class CacheUse(_message.Message):

@@ -20,6 +20,34 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _Speaker:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SpeakerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Speaker.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SPEAKER_UNSPECIFIED: _Speaker.ValueType  # 0
+    """Not given; refused."""
+    SPEAKER_USER: _Speaker.ValueType  # 1
+    """The person."""
+    SPEAKER_ASSISTANT: _Speaker.ValueType  # 2
+    """The model."""
+    SPEAKER_TOOL: _Speaker.ValueType  # 3
+    """A function that the model called."""
+
+class Speaker(_Speaker, metaclass=_SpeakerEnumTypeWrapper):
+    """Who said a turn."""
+
+SPEAKER_UNSPECIFIED: Speaker.ValueType  # 0
+"""Not given; refused."""
+SPEAKER_USER: Speaker.ValueType  # 1
+"""The person."""
+SPEAKER_ASSISTANT: Speaker.ValueType  # 2
+"""The model."""
+SPEAKER_TOOL: Speaker.ValueType  # 3
+"""A function that the model called."""
+Global___Speaker: _TypeAlias = Speaker  # noqa: Y015
+
 class _SearchMode:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -86,6 +114,8 @@ class _DropReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DropReason
     """It says what a better hit says already."""
     DROP_REASON_MIN_SCORE: _DropReason.ValueType  # 3
     """Its score is below `min_score`."""
+    DROP_REASON_GAP: _DropReason.ValueType  # 4
+    """It stands below the largest gap between the scores, and the settings cut there."""
 
 class DropReason(_DropReason, metaclass=_DropReasonEnumTypeWrapper):
     """Why a hit is not in the context."""
@@ -98,7 +128,33 @@ DROP_REASON_DUPLICATE: DropReason.ValueType  # 2
 """It says what a better hit says already."""
 DROP_REASON_MIN_SCORE: DropReason.ValueType  # 3
 """Its score is below `min_score`."""
+DROP_REASON_GAP: DropReason.ValueType  # 4
+"""It stands below the largest gap between the scores, and the settings cut there."""
 Global___DropReason: _TypeAlias = DropReason  # noqa: Y015
+
+class _Priority:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PriorityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Priority.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PRIORITY_UNSPECIFIED: _Priority.ValueType  # 0
+    """Interactive."""
+    PRIORITY_INTERACTIVE: _Priority.ValueType  # 1
+    """Somebody waits for it."""
+    PRIORITY_BATCH: _Priority.ValueType  # 2
+    """Nobody waits for it."""
+
+class Priority(_Priority, metaclass=_PriorityEnumTypeWrapper):
+    """Who goes first while requests wait."""
+
+PRIORITY_UNSPECIFIED: Priority.ValueType  # 0
+"""Interactive."""
+PRIORITY_INTERACTIVE: Priority.ValueType  # 1
+"""Somebody waits for it."""
+PRIORITY_BATCH: Priority.ValueType  # 2
+"""Nobody waits for it."""
+Global___Priority: _TypeAlias = Priority  # noqa: Y015
 
 class _FinishReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -116,6 +172,8 @@ class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishRe
     """Nothing was found to answer from; there is no answer text."""
     FINISH_REASON_CONTENT_FILTER: _FinishReason.ValueType  # 4
     """The backend withheld the rest."""
+    FINISH_REASON_TOOL_CALLS: _FinishReason.ValueType  # 5
+    """The model calls functions and waits for what they return."""
 
 class FinishReason(_FinishReason, metaclass=_FinishReasonEnumTypeWrapper):
     """Why an answer ended."""
@@ -130,6 +188,8 @@ FINISH_REASON_NO_EVIDENCE: FinishReason.ValueType  # 3
 """Nothing was found to answer from; there is no answer text."""
 FINISH_REASON_CONTENT_FILTER: FinishReason.ValueType  # 4
 """The backend withheld the rest."""
+FINISH_REASON_TOOL_CALLS: FinishReason.ValueType  # 5
+"""The model calls functions and waits for what they return."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
 class _ReuseKind:
@@ -192,6 +252,7 @@ class RetrieveRequest(_message.Message):
     FILTER_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     CACHE_CONTROL_FIELD_NUMBER: _builtins.int
+    HISTORY_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """The collection's name."""
     query: _builtins.str
@@ -210,6 +271,12 @@ class RetrieveRequest(_message.Message):
     def cache_control(self) -> Global___CacheControl:
         """What the caches of results and answers may do for this request."""
 
+    @_builtins.property
+    def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___Turn]:
+        """Earlier turns of the conversation, oldest first, at most 200 and 1 MiB of text; a question that leans on them is
+        searched in words of its own.
+        """
+
     def __init__(
         self,
         *,
@@ -219,16 +286,43 @@ class RetrieveRequest(_message.Message):
         filter: _common_pb2.Filter | None = ...,
         options: Global___RetrievalOptions | None = ...,
         cache_control: Global___CacheControl | None = ...,
+        history: _abc.Iterable[Global___Turn] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_top_k", b"_top_k", "cache_control", b"cache_control", "filter", b"filter", "options", b"options", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_top_k", b"_top_k", "cache_control", b"cache_control", "collection", b"collection", "filter", b"filter", "options", b"options", "query", b"query", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_top_k", b"_top_k", "cache_control", b"cache_control", "collection", b"collection", "filter", b"filter", "history", b"history", "options", b"options", "query", b"query", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__top_k: _TypeAlias = _typing.Literal["top_k"]  # noqa: Y015
     _WhichOneofArgType__top_k: _TypeAlias = _typing.Literal["_top_k", b"_top_k"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__top_k) -> _WhichOneofReturnType__top_k | None: ...
 
 Global___RetrieveRequest: _TypeAlias = RetrieveRequest  # noqa: Y015
+
+@_typing.final
+class Turn(_message.Message):
+    """An earlier turn of a conversation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPEAKER_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    speaker: Global___Speaker.ValueType
+    """Who said it."""
+    text: _builtins.str
+    """What was said; at least one visible character."""
+    def __init__(
+        self,
+        *,
+        speaker: Global___Speaker.ValueType = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["speaker", b"speaker", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Turn: _TypeAlias = Turn  # noqa: Y015
 
 @_typing.final
 class CacheControl(_message.Message):
@@ -358,6 +452,7 @@ class RetrieveResponse(_message.Message):
     CONTEXT_FIELD_NUMBER: _builtins.int
     LEDGER_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
+    CONVERSATION_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The server's name for this request, also in its log."""
     @_builtins.property
@@ -376,6 +471,10 @@ class RetrieveResponse(_message.Message):
     def epoch(self) -> _common_pb2.Epoch:
         """The state of the collection that was read."""
 
+    @_builtins.property
+    def conversation(self) -> Global___ConversationReport:
+        """What became of the earlier turns; absent when there were none."""
+
     def __init__(
         self,
         *,
@@ -384,14 +483,57 @@ class RetrieveResponse(_message.Message):
         context: Global___Context | None = ...,
         ledger: _common_pb2.Ledger | None = ...,
         epoch: _common_pb2.Epoch | None = ...,
+        conversation: Global___ConversationReport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "epoch", b"epoch", "ledger", b"ledger"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "conversation", b"conversation", "epoch", b"epoch", "ledger", b"ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "epoch", b"epoch", "hits", b"hits", "ledger", b"ledger", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "conversation", b"conversation", "epoch", b"epoch", "hits", b"hits", "ledger", b"ledger", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RetrieveResponse: _TypeAlias = RetrieveResponse  # noqa: Y015
+
+@_typing.final
+class ConversationReport(_message.Message):
+    """What became of the earlier turns of a conversation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TURNS_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    SUMMARISED_FIELD_NUMBER: _builtins.int
+    REWRITTEN_FIELD_NUMBER: _builtins.int
+    REWRITTEN_BY_FIELD_NUMBER: _builtins.int
+    turns: _builtins.int
+    """Turns that came with the request."""
+    kept: _builtins.int
+    """Turns that the model reads; 0 for Retrieve, which asks no model."""
+    dropped: _builtins.int
+    """The oldest turns, for which there was no room."""
+    summarised: _builtins.int
+    """Of those dropped, the ones that a summary stands for."""
+    rewritten: _builtins.str
+    """The question as it was searched; empty when it was searched as it is."""
+    rewritten_by: _builtins.str
+    """What rewrote it: `rules`, or a backend's name."""
+    def __init__(
+        self,
+        *,
+        turns: _builtins.int = ...,
+        kept: _builtins.int = ...,
+        dropped: _builtins.int = ...,
+        summarised: _builtins.int = ...,
+        rewritten: _builtins.str = ...,
+        rewritten_by: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "kept", b"kept", "rewritten", b"rewritten", "rewritten_by", b"rewritten_by", "summarised", b"summarised", "turns", b"turns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConversationReport: _TypeAlias = ConversationReport  # noqa: Y015
 
 @_typing.final
 class Hit(_message.Message):
@@ -683,15 +825,32 @@ class GenerateRequest(_message.Message):
     BACKEND_FIELD_NUMBER: _builtins.int
     MAX_OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
     TEMPERATURE_FIELD_NUMBER: _builtins.int
+    INSTRUCTIONS_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    MAX_COST_FIELD_NUMBER: _builtins.int
     backend: _builtins.str
-    """The backend's name; the configured default when empty."""
+    """The backend's name, or `auto` for the router's choice; the configured default when empty."""
     max_output_tokens: _builtins.int
     """Tokens of output at most; the configured default when absent."""
     temperature: _builtins.float
     """Sampling temperature, 0 to 2; the configured default when absent."""
+    instructions: _builtins.str
+    """The app's own instructions, after the operator's; at most 20,000 characters."""
+    session: _builtins.str
+    """The app's name for the conversation, at most 256 characters: its requests go to the same server of a backend."""
+    priority: Global___Priority.ValueType
+    """Who goes first while requests wait."""
+    max_cost: _builtins.float
+    """The most that a routed answer may be predicted to cost; 0 for the configured ceiling, which bounds it."""
     @_builtins.property
     def retrieve(self) -> Global___RetrieveRequest:
         """What to retrieve."""
+
+    @_builtins.property
+    def tools(self) -> Global___Tools:
+        """Functions that the model may call."""
 
     def __init__(
         self,
@@ -700,10 +859,15 @@ class GenerateRequest(_message.Message):
         backend: _builtins.str = ...,
         max_output_tokens: _builtins.int | None = ...,
         temperature: _builtins.float | None = ...,
+        instructions: _builtins.str = ...,
+        tools: Global___Tools | None = ...,
+        session: _builtins.str = ...,
+        priority: Global___Priority.ValueType = ...,
+        max_cost: _builtins.float = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_output_tokens", b"_max_output_tokens", "_temperature", b"_temperature", "max_output_tokens", b"max_output_tokens", "retrieve", b"retrieve", "temperature", b"temperature"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_output_tokens", b"_max_output_tokens", "_temperature", b"_temperature", "max_output_tokens", b"max_output_tokens", "retrieve", b"retrieve", "temperature", b"temperature", "tools", b"tools"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_output_tokens", b"_max_output_tokens", "_temperature", b"_temperature", "backend", b"backend", "max_output_tokens", b"max_output_tokens", "retrieve", b"retrieve", "temperature", b"temperature"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_output_tokens", b"_max_output_tokens", "_temperature", b"_temperature", "backend", b"backend", "instructions", b"instructions", "max_cost", b"max_cost", "max_output_tokens", b"max_output_tokens", "priority", b"priority", "retrieve", b"retrieve", "session", b"session", "temperature", b"temperature", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_output_tokens: _TypeAlias = _typing.Literal["max_output_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_output_tokens: _TypeAlias = _typing.Literal["_max_output_tokens", b"_max_output_tokens"]  # noqa: Y015
@@ -715,6 +879,32 @@ class GenerateRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature) -> _WhichOneofReturnType__temperature | None: ...
 
 Global___GenerateRequest: _TypeAlias = GenerateRequest  # noqa: Y015
+
+@_typing.final
+class Tools(_message.Message):
+    """Functions that a model may call, handed on to the backend as they are."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEFINITIONS_FIELD_NUMBER: _builtins.int
+    CHOICE_FIELD_NUMBER: _builtins.int
+    definitions: _builtins.str
+    """A JSON array of tools, as OpenAI's chat completions take it; at most 1 MiB."""
+    choice: _builtins.str
+    """`tool_choice` as JSON; empty leaves it to the server."""
+    def __init__(
+        self,
+        *,
+        definitions: _builtins.str = ...,
+        choice: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choice", b"choice", "definitions", b"definitions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Tools: _TypeAlias = Tools  # noqa: Y015
 
 @_typing.final
 class GenerateResponse(_message.Message):
@@ -761,20 +951,64 @@ class Delta(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TEXT_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The text to append."""
+    reasoning: _builtins.str
+    """What the model thought, apart from the answer; never kept."""
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
+        """Pieces of calls of functions."""
+
     def __init__(
         self,
         *,
         text: _builtins.str = ...,
+        reasoning: _builtins.str = ...,
+        tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning", "text", b"text", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Delta: _TypeAlias = Delta  # noqa: Y015
+
+@_typing.final
+class ToolCall(_message.Message):
+    """A piece of a call of a function; pieces with one index belong together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """Which call."""
+    id: _builtins.str
+    """Its id, once."""
+    name: _builtins.str
+    """The function's name, once."""
+    arguments: _builtins.str
+    """A piece of the arguments, as JSON."""
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        arguments: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "id", b"id", "index", b"index", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolCall: _TypeAlias = ToolCall  # noqa: Y015
 
 @_typing.final
 class Completed(_message.Message):
@@ -969,6 +1203,64 @@ class RiskCheck(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RiskCheck: _TypeAlias = RiskCheck  # noqa: Y015
+
+@_typing.final
+class ExplainRouteRequest(_message.Message):
+    """A question whose route is wanted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def request(self) -> Global___GenerateRequest:
+        """The question, as Generate would get it."""
+
+    def __init__(
+        self,
+        *,
+        request: Global___GenerateRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainRouteRequest: _TypeAlias = ExplainRouteRequest  # noqa: Y015
+
+@_typing.final
+class ExplainRouteResponse(_message.Message):
+    """The route that a question would take now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUTE_FIELD_NUMBER: _builtins.int
+    LEDGER_FIELD_NUMBER: _builtins.int
+    CONTEXT_TOKENS_FIELD_NUMBER: _builtins.int
+    context_tokens: _builtins.int
+    """Tokens of the context."""
+    @_builtins.property
+    def route(self) -> _common_pb2.RouteReport:
+        """Which backend would answer, and why."""
+
+    @_builtins.property
+    def ledger(self) -> _common_pb2.Ledger:
+        """What retrieval cost."""
+
+    def __init__(
+        self,
+        *,
+        route: _common_pb2.RouteReport | None = ...,
+        ledger: _common_pb2.Ledger | None = ...,
+        context_tokens: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ledger", b"ledger", "route", b"route"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_tokens", b"context_tokens", "ledger", b"ledger", "route", b"route"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainRouteResponse: _TypeAlias = ExplainRouteResponse  # noqa: Y015
 
 @_typing.final
 class ReportAnswerRequest(_message.Message):

@@ -50,6 +50,11 @@ class RetrievalServiceStub:
                 request_serializer=headrace_dot_v1_dot_retrieval__pb2.ReportAnswerRequest.SerializeToString,
                 response_deserializer=headrace_dot_v1_dot_retrieval__pb2.ReportAnswerResponse.FromString,
                 _registered_method=True)
+        self.ExplainRoute = channel.unary_unary(
+                '/headrace.v1.RetrievalService/ExplainRoute',
+                request_serializer=headrace_dot_v1_dot_retrieval__pb2.ExplainRouteRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_retrieval__pb2.ExplainRouteResponse.FromString,
+                _registered_method=True)
 
 
 class RetrievalServiceServicer:
@@ -77,6 +82,13 @@ class RetrievalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExplainRoute(self, request, context):
+        """Tells which backend would answer, why, and what the others would cost; nothing is generated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RetrievalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +106,11 @@ def add_RetrievalServiceServicer_to_server(servicer, server):
                     servicer.ReportAnswer,
                     request_deserializer=headrace_dot_v1_dot_retrieval__pb2.ReportAnswerRequest.FromString,
                     response_serializer=headrace_dot_v1_dot_retrieval__pb2.ReportAnswerResponse.SerializeToString,
+            ),
+            'ExplainRoute': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainRoute,
+                    request_deserializer=headrace_dot_v1_dot_retrieval__pb2.ExplainRouteRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_retrieval__pb2.ExplainRouteResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +195,33 @@ class RetrievalService:
             '/headrace.v1.RetrievalService/ReportAnswer',
             headrace_dot_v1_dot_retrieval__pb2.ReportAnswerRequest.SerializeToString,
             headrace_dot_v1_dot_retrieval__pb2.ReportAnswerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainRoute(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.RetrievalService/ExplainRoute',
+            headrace_dot_v1_dot_retrieval__pb2.ExplainRouteRequest.SerializeToString,
+            headrace_dot_v1_dot_retrieval__pb2.ExplainRouteResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,8 @@ class RetrievalServiceStub:
     """Retrieves, then answers: one `retrieved` event, then `delta` events, then one `completed` event."""
     ReportAnswer: _grpc.UnaryUnaryMultiCallable[_retrieval_pb2.ReportAnswerRequest, _retrieval_pb2.ReportAnswerResponse]
     """Tells how good an answer was; a bad one is served to nobody again, here and in the shared tier."""
+    ExplainRoute: _grpc.UnaryUnaryMultiCallable[_retrieval_pb2.ExplainRouteRequest, _retrieval_pb2.ExplainRouteResponse]
+    """Tells which backend would answer, why, and what the others would cost; nothing is generated."""
 
 @_typing.type_check_only
 class RetrievalServiceAsyncStub(RetrievalServiceStub):
@@ -51,6 +53,8 @@ class RetrievalServiceAsyncStub(RetrievalServiceStub):
     """Retrieves, then answers: one `retrieved` event, then `delta` events, then one `completed` event."""
     ReportAnswer: _aio.UnaryUnaryMultiCallable[_retrieval_pb2.ReportAnswerRequest, _retrieval_pb2.ReportAnswerResponse]  # type: ignore[assignment]
     """Tells how good an answer was; a bad one is served to nobody again, here and in the shared tier."""
+    ExplainRoute: _aio.UnaryUnaryMultiCallable[_retrieval_pb2.ExplainRouteRequest, _retrieval_pb2.ExplainRouteResponse]  # type: ignore[assignment]
+    """Tells which backend would answer, why, and what the others would cost; nothing is generated."""
 
 class RetrievalServiceServicer(metaclass=_abc_1.ABCMeta):
     """Retrieves passages and answers from them."""
@@ -78,5 +82,13 @@ class RetrievalServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_retrieval_pb2.ReportAnswerResponse, _abc.Awaitable[_retrieval_pb2.ReportAnswerResponse]]:
         """Tells how good an answer was; a bad one is served to nobody again, here and in the shared tier."""
+
+    @_abc_1.abstractmethod
+    def ExplainRoute(
+        self,
+        request: _retrieval_pb2.ExplainRouteRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_retrieval_pb2.ExplainRouteResponse, _abc.Awaitable[_retrieval_pb2.ExplainRouteResponse]]:
+        """Tells which backend would answer, why, and what the others would cost; nothing is generated."""
 
 def add_RetrievalServiceServicer_to_server(servicer: RetrievalServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
