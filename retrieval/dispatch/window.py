@@ -1,0 +1,39 @@
+"""The mean of the logarithms of some times, and how far chance alone may have moved it.
+
+Times to first token spread over orders of magnitude: prompts differ in length, and a prefix that the server had cached
+costs almost nothing. The logarithm makes a mean of them that neither a few long prompts nor a few cached ones decide.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+class Window:
+    """Times of requests that were sent since the window was opened. Means by Welford's method (1962)."""
+
+    def __init__(self, opened_ns: int) -> None:
+        self.opened_ns = opened_ns
+        self.count = 0
+        self.mean = 0.0  # of the logarithms
+        self.most_running = 0  # at once, the request just sent included
+        self._squares = 0.0
+
+    def sent(self, running: int) -> None:
+        """Notes that a request was sent while so many run, itself included."""
+        self.most_running = max(self.most_running, running)
+
+    def add(self, elapsed_ns: int) -> None:
+        """Takes one more time."""
+        value = math.log(max(1, elapsed_ns))
+        self.count += 1
+        off = value - self.mean
+        self.mean += off / self.count
+        self._squares += off * (value - self.mean)
+
+    @property
+    def error(self) -> float:
+        """The standard error of `mean`; 0 of fewer than two times."""
+        if self.count < 2:
+            return 0.0
+        return math.sqrt(self._squares / (self.count - 1) / self.count)
