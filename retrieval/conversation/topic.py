@@ -1,0 +1,127 @@
+"""What a conversation is about, in the words that its users wrote, and which of them a follow-up takes over.
+
+Only the last few turns are read. Each earlier question that leans on the one before is completed by the same rules, so
+that "who founded it?" and then "when was that?" still know what "it" was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from retrieval.answers.facts.tokens import tokenise
+from retrieval.answers.facts.types import Kind, Token
+from retrieval.answers.facts.vocabulary import QUESTION_WORDS
+from retrieval.conversation.following import Lean, lean_of
+from retrieval.conversation.terms import VALUES, Term, read, terms_of, written
+from retrieval.types import Speaker, Turn
+
+_LAST_TURNS = 12  # looked through for the last questions
+_LAST_QUESTIONS = 4
+_MOST_TERMS = 16
+_ANSWER_CHARS = 300  # of an answer: who or what a question asked for stands at its beginning
+_ITEMS_CHARS = 4000
+_MOST_NAME_WORDS = 4
+_ITEM = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]+(\S[^\n]{0,200})", re.MULTILINE)
+_PLACES = {
+    "first": 0,
+    "1th": 0,
+    "second": 1,
+    "2th": 1,
+    "third": 2,
+    "3th": 2,
+    "fourth": 3,
+    "4th": 3,
+    "fifth": 4,
+    "5th": 4,
+}
+_ENDS = {"last": -1, "latter": -1, "former": 0}
+_ASKS_FOR_A_NAME = frozenset({"who", "whom", "which", "what", "whose", "where"})
+
+
+def carried_words(question: Sequence[Token], lean: Lean, turns: Sequence[Turn]) -> list[Token]:
+    """Returns what the question lacks, in a natural order; nothing when the turns do not tell."""
+    recent = [turn for turn in turns[-_LAST_TURNS:] if turn.speaker is not Speaker.TOOL]
+    asked = [read(turn.text) for turn in recent if turn.speaker is Speaker.USER][-_LAST_QUESTIONS:]
+    topic: list[Token] = []
+    last: list[Token] = []
+    for tokens in asked:
+        if not tokens or (not topic and not terms_of(tokens)):
+            continue
+        before = _chosen(tokens, lean_of(tokens), topic)
+        last = tokens
+        topic = [*before, *tokens][: 4 * _MOST_TERMS] if before or terms_of(tokens) else topic
+    answer = recent[-1].text if recent and recent[-1].speaker is Speaker.ASSISTANT else ""
+    said = _from_answer(question, lean, last, topic, answer)
+    return [*said, *_chosen([*question, *said], lean, topic)]
+
+
+def own_keys(turns: Sequence[Turn]) -> frozenset[str]:
+    """Returns the keys of all content words that a question could have got from these turns."""
+    recent = [turn for turn in turns[-_LAST_TURNS:] if turn.speaker is not Speaker.TOOL]
+    texts = [turn.text[:_ITEMS_CHARS] if turn.speaker is Speaker.ASSISTANT else turn.text for turn in recent]
+    return frozenset(term.key for text in texts for term in terms_of(read(text)))
+
+
+def _chosen(question: Sequence[Token], lean: Lean, topic: Sequence[Token]) -> list[Token]:
+    """The words of the topic that complete a question, without those that it has."""
+    if lean is Lean.NOTHING or not topic:
+        return []
+    present = terms_of(question)
+    keys = {term.key for term in present}
+    terms = list({term.key: term for term in reversed(terms_of(topic)) if term.key not in keys}.values())[::-1]
+    if lean in (Lean.THING, Lean.PERSON):
+        terms = _referents(terms)
+    elif lean is Lean.REST:
+        terms = _unchanged(terms, present)
+    return written(topic, terms[:_MOST_TERMS])
+
+
+def _referents(terms: Sequence[Term]) -> Sequence[Term]:
+    """What a pronoun may stand for: names, and words that are not of the common vocabulary; all when there is none."""
+    telling = [term for term in terms if not term.is_ordinary]
+    return telling or terms
+
+
+def _unchanged(terms: Sequence[Term], present: Sequence[Term]) -> Sequence[Term]:
+    """What "and in 2020?" leaves as it was: all but the one figure of the kind that it brings."""
+    kinds = {term.token.kind for term in present} & VALUES
+    replaced = {kind for kind in kinds if sum(term.token.kind is kind for term in terms) == 1}
+    return [term for term in terms if term.token.kind not in replaced]
+
+
+def _from_answer(
+    question: Sequence[Token], lean: Lean, last: Sequence[Token], topic: Sequence[Token], answer: str
+) -> list[Token]:
+    """What only the last answer can have named: the person or thing that was asked for, an item of its list."""
+    if not answer:
+        return []
+    if lean is Lean.CHOICE:
+        return _item(question, answer)
+    asks = next((token.text for token in last if token.text in QUESTION_WORDS), "")
+    if lean not in (Lean.THING, Lean.PERSON) or asks not in _ASKS_FOR_A_NAME:
+        return []
+    if asks == "what" and any(term.is_name for term in terms_of(topic)):
+        return []
+    return _first_name(tokenise(answer[:_ANSWER_CHARS]), {term.key for term in terms_of(topic)})
+
+
+def _item(question: Sequence[Token], answer: str) -> list[Token]:
+    items = _ITEM.findall(answer[:_ITEMS_CHARS])
+    places = [(_PLACES | _ENDS)[token.text] for token in question if token.text in _PLACES or token.text in _ENDS]
+    if len(items) < 2 or not places or places[0] >= len(items):
+        return []
+    tokens = tokenise(items[places[0]])
+    return written(tokens, terms_of(tokens)[: _MOST_TERMS // 2])
+
+
+def _first_name(tokens: Sequence[Token], known: set[str]) -> list[Token]:
+    """The first run of names in an answer, with the word that begins it, that the questions do not have."""
+    run: list[Term] = []
+    for term in terms_of(tokens):
+        is_name = term.key not in known and term.token.raw[0].isupper() and term.token.kind in (Kind.WORD, Kind.NAME)
+        if run and (not is_name or term.place != run[-1].place + 1):
+            break
+        if is_name:
+            run.append(term)
+    return [term.token for term in run[:_MOST_NAME_WORDS]]
