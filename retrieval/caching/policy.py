@@ -17,14 +17,20 @@ def may_cache(policies: Sequence[CachePolicySettings], tenant: str, collection: 
 def may_keep(policies: Sequence[CachePolicySettings], tenant: str, collection: str, hits: Iterable[Hit]) -> bool:
     """Tells whether a result or an answer made from these passages may be kept."""
     ours = [policy for policy in policies if policy.field and _concerns(policy, tenant, collection)]
-    return not ours or not any(_has(hit.passage.metadata, policy) for hit in hits for policy in ours)
+    return not ours or not any(
+        holds_value(hit.passage.metadata, policy.field, (policy.value,)) for hit in hits for policy in ours
+    )
+
+
+def holds_value(metadata: Metadata, field: str, values: Sequence[str]) -> bool:
+    """Tells whether a metadata field has one of the values, compared as text without regard to case.
+
+    Without values any will do. A field of several values has each of them.
+    """
+    value = metadata.get(field)
+    held = [str(one).casefold() for one in (value if isinstance(value, tuple) else (value,)) if one is not None]
+    return bool(held) and (not values or any(one.casefold() in held for one in values))
 
 
 def _concerns(policy: CachePolicySettings, tenant: str, collection: str) -> bool:
     return policy.tenant in ("", tenant) and policy.collection in ("", collection)
-
-
-def _has(metadata: Metadata, policy: CachePolicySettings) -> bool:
-    value = metadata.get(policy.field)
-    values = value if isinstance(value, tuple) else (value,)
-    return any(str(one).casefold() == policy.value.casefold() for one in values if one is not None)

@@ -1,0 +1,112 @@
+"""How much context each backend can take beside all else of a prompt, and which part of a context that is.
+
+Everything is counted once a tokenizer, however many backends have it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from retrieval.assembly import PassageCounter, generation_budget
+from retrieval.assembly.budget import LEAST_CONTEXT_TOKENS
+from retrieval.assembly.fitting import fit_context
+from retrieval.dispatch.types import Service
+from retrieval.errors import InvalidRequest
+from retrieval.routing.asking import Asking
+from retrieval.types import Context
+
+_NO_BOUND = 1 << 40  # tokens
+_TURN_TOKENS = 8  # at most, of what names the speaker of a turn and parts it from the next
+_PIECE_CHARS = 4096  # counters remember the counts of texts of this length; cutting adds a token at most
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The part of a context that a backend can take."""
+
+    context: Context
+    passages: int  # of the whole context
+    prompt_tokens: int  # all of the prompt, this context included
+
+    @property
+    def kept(self) -> int:
+        """How many of the passages fit."""
+        return len(self.context.citations)
+
+    @property
+    def lost(self) -> float:
+        """What does not fit, in [0, 1]: each passage weighs one by its rank, since those further down help less."""
+        if self.kept == self.passages:
+            return 0.0
+        whole = sum(1.0 / rank for rank in range(1, self.passages + 1))
+        return sum(1.0 / rank for rank in range(self.kept + 1, self.passages + 1)) / whole
+
+
+class Measure:
+    """Counts for one request."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._needs: dict[str, int] = {}
+        self._fits: dict[tuple[str, int], Context] = {}
+
+    def budget(self, service: Service) -> int:
+        """Returns the tokens of context that fit into the backend's window, at most as many as were asked for.
+
+        Raises:
+            InvalidRequest: all else of the prompt, or the answer, leaves no room for context.
+        """
+        window = service.settings.context_window_tokens
+        room = window - self._need(service.counter)
+        if room < LEAST_CONTEXT_TOKENS:
+            self._refuse(window, room, service.counter)
+        return min(self._asking.asked_context_tokens, room)
+
+    def fit(self, service: Service, context: Context) -> Fit:
+        """Returns the part of the context that the backend can take.
+
+        Raises: what `budget` raises.
+        """
+        budget, counter = self.budget(service), service.counter
+        if (counter.name, budget) not in self._fits:
+            self._fits[counter.name, budget] = fit_context(context, budget, counter)
+        fitted = self._fits[counter.name, budget]
+        fixed_tokens = self._need(counter) - self._asking.max_output_tokens
+        return Fit(fitted, len(context.citations), fixed_tokens + fitted.token_count)
+
+    def _need(self, counter: PassageCounter) -> int:
+        """Returns the tokens that the answer and all of the prompt but the context take."""
+        if counter.name not in self._needs:
+            self._needs[counter.name] = _NO_BOUND - self._room(_NO_BOUND, counter) + self._extra(counter)
+        return self._needs[counter.name]
+
+    def _room(self, window: int, counter: PassageCounter) -> int:
+        asking = self._asking
+        return generation_budget(
+            window, asking.instructions, asking.question, asking.max_output_tokens, counter, _NO_BOUND
+        )
+
+    def _extra(self, counter: PassageCounter) -> int:
+        """Counts the conversation and the tools."""
+        said = self._asking.conversation
+        texts = [turn.text for turn in said.turns] + ([said.summary] if said.summary else [])
+        tokens = sum(_count(text, counter) + _TURN_TOKENS for text in texts)
+        tools = self._asking.tools
+        return tokens + (_count(tools.definitions, counter) + _count(tools.choice, counter) if tools else 0)
+
+    def _refuse(self, window: int, room: int, counter: PassageCounter) -> NoReturn:
+        """Says what is too long; what is too long by itself first."""
+        without = self._room(window, counter)  # raises when it does not even fit without them
+        extra = without - room
+        bound = without - LEAST_CONTEXT_TOKENS
+        raise InvalidRequest(
+            "tools" if self._asking.tools else "history",
+            f"at most {bound} tokens with the conversation",
+            f"the conversation and the tools have {extra} tokens, {bound} fit beside question and answer in a window "
+            f"of {window} tokens; send fewer",
+        )
+
+
+def _count(text: str, counter: PassageCounter) -> int:
+    return sum(counter.count(text[at : at + _PIECE_CHARS]) for at in range(0, len(text), _PIECE_CHARS))
