@@ -13,8 +13,14 @@ from collections.abc import Sequence
 
 from retrieval.answers.facts.types import Kind, Token
 from retrieval.answers.facts.vocabulary import (
-    ARTICLES, AUXILIARIES, MODALS, QUESTION_WORDS, STRONG_PREPOSITIONS, WEAK_PREPOSITIONS,
-)  # fmt: skip
+    ARTICLES,
+    AUXILIARIES,
+    MODALS,
+    QUESTION_WORDS,
+    STRONG_PREPOSITIONS,
+    WEAK_PREPOSITIONS,
+    word_set,
+)
 from retrieval.conversation import words as known
 from retrieval.conversation.terms import Term, language_of, terms_of
 
@@ -24,7 +30,7 @@ _FEW_TERMS = 2
 _VERBS = AUXILIARIES | MODALS.keys()
 _PREPOSITIONS = (WEAK_PREPOSITIONS.keys() | STRONG_PREPOSITIONS.keys() | {"of"}) - {"if", "while", "because"}
 _COMPARED = frozenset({"than", "or", "between", "vs", "versus", "and", "from", "to", "with"})
-_NO_COMPARATIVES = known.word_set("after other another never ever over under however number server user order computer")
+_NO_COMPARATIVES = word_set("after other another never ever over under however number server user order computer")
 
 
 class Lean(enum.Enum):

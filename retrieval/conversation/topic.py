@@ -69,7 +69,9 @@ def _chosen(question: Sequence[Token], lean: Lean, topic: Sequence[Token]) -> li
         return []
     present = terms_of(question)
     keys = {term.key for term in present}
-    terms = list({term.key: term for term in reversed(terms_of(topic)) if term.key not in keys}.values())[::-1]
+    terms: Sequence[Term] = list(
+        {term.key: term for term in reversed(terms_of(topic)) if term.key not in keys}.values()
+    )[::-1]
     if lean in (Lean.THING, Lean.PERSON):
         terms = _referents(terms)
     elif lean is Lean.REST:

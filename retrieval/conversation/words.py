@@ -27,7 +27,8 @@ TIMES = word_set(
 # "It" before one of these, or before an adjective and "to", stands for nothing.
 EMPTY_AFTER_IT = word_set("take takes took cost costs matter matters rain rains snow seem seems")
 CLAUSE_OPENERS = word_set(
-    "and or but so if when whenever while because since although unless that which who whose where before after until to"
+    "and or but so if when whenever while because since although unless that which who whose where before after "
+    "until to"
 )
 CHOOSERS = word_set(
     "which first second third fourth fifth last next previous other another same former latter this that"
@@ -42,7 +43,8 @@ OPENINGS = tuple(
     for opening in (
         "what about", "how about", "how come", "same for", "the same for", "same question", "same with", "what else",
         "who else", "where else", "anything else", "any others", "any other", "why not", "tell me more", "go on",
-        "continue", "elaborate", "such as", "like what", "like which", "in that case", "for example", "give me an example",
+        "continue", "elaborate", "such as", "like what", "like which", "in that case", "for example",
+        "give me an example",
         "an example", "another example", "any examples", "explain more", "explain further", "in which case",
         # German
         "und was ist mit", "was ist mit", "und wie ist es", "wie sieht es", "warum nicht", "zum beispiel", "und wenn",
@@ -64,17 +66,17 @@ FOREIGN_PRONOUNS = {
 _FOREIGN_GRAMMAR = {
     "de": word_set(
         """
-        der die das den dem des ein eine einen einem einer eines ist sind war waren wird werden wurde hat haben hatte kann
-        können muss soll darf ich du er sie es wir ihr man mein dein sein und oder aber auch nicht kein keine in im an am
-        auf aus bei mit nach von vom zu zum zur für über unter was wer wie wo wann warum welche welcher welches wieviel
-        wenn als dass ob gibt noch dann bitte
+        der die das den dem des ein eine einen einem einer eines ist sind war waren wird werden wurde hat haben
+        hatte kann können muss soll darf ich du er sie es wir ihr man mein dein sein und oder aber auch nicht
+        kein keine in im an am auf aus bei mit nach von vom zu zum zur für über unter was wer wie wo wann warum
+        welche welcher welches wieviel wenn als dass ob gibt noch dann bitte
         """
     ),
     "fr": word_set(
         """
         le la les l un une des du de d au aux est sont était a ont peut peux je tu il elle on nous vous ils elles mon ma
-        mes son sa ses ce cet cette ces et ou mais ne pas dans en sur sous avec sans pour par que qui quoi qu quel quelle
-        quels quelles comment quand où combien pourquoi si y se est-ce faut s
+        mes son sa ses ce cet cette ces et ou mais ne pas dans en sur sous avec sans pour par que qui quoi qu quel
+        quelle quels quelles comment quand où combien pourquoi si y se est-ce faut s
         """
     ),
     "es": word_set(
