@@ -89,6 +89,13 @@ class Client:
         finally:
             call.cancel()
 
+    async def explain_route(
+        self, request: retrieval.GenerateRequest, *, timeout_s: float | None = None
+    ) -> retrieval.ExplainRouteResponse:
+        """Returns which backend would answer a question now, and why; it is retrieved for, and nothing is generated."""
+        asked = retrieval.ExplainRouteRequest(request=request)
+        return await self._retrieval.ExplainRoute(asked, metadata=self._metadata, timeout=timeout_s or self._timeout_s)
+
     async def report_answer(
         self, collection: str, key: str, verdict: retrieval.AnswerVerdict.ValueType, *, request_id: str = ""
     ) -> retrieval.ReportAnswerResponse:
