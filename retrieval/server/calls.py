@@ -15,6 +15,7 @@ from retrieval.clock import Ledger, StageClock
 from retrieval.deadline import Deadline
 from retrieval.reuse import ReuseReport
 from retrieval.scope import Identity
+from retrieval.types import Completed, GenerateEvent, Retrieved
 
 REQUEST_ID = "x-request-id"
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -32,6 +33,15 @@ class Call:
     ledger: Ledger | None = None
     sizes: dict[str, int] = field(default_factory=dict)
     reuse: ReuseReport | None = None  # of a whole answer
+
+    def note(self, event: GenerateEvent) -> None:
+        """Keeps what the log line and the metrics say of an answer."""
+        if isinstance(event, Retrieved):
+            self.ledger = event.ledger
+            self.sizes |= {"hits": len(event.hits), "context_tokens": event.context.token_count}
+        elif isinstance(event, Completed):
+            self.ledger, self.reuse = event.ledger, event.reuse
+            self.sizes |= {"prompt_tokens": event.usage.prompt_tokens, "output_tokens": event.usage.output_tokens}
 
 
 _current: ContextVar[Call] = ContextVar("headrace_call")

@@ -18,6 +18,11 @@ class Drain:
         self._idle = asyncio.Event()
         self._idle.set()
 
+    @property
+    def draining(self) -> bool:
+        """Whether a stop was asked for."""
+        return self._draining
+
     @contextmanager
     def call(self) -> Iterator[None]:
         """Counts a call while the body runs.

@@ -16,6 +16,7 @@ from encoders import errors as encoder
 from indexers import errors as indexer
 from rerank import errors as rerank
 from retrieval import errors as retrieval
+from retrieval.server.http import errors as http
 
 Facts = Callable[[Any], Mapping[str, str]]
 
@@ -42,6 +43,10 @@ _INVALID = attributes("field", "bound")
 
 ROWS: Mapping[type[Exception], Row] = {
     retrieval.InvalidRequest: Row(StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST", _INVALID),
+    http.BodyTooLarge: Row(StatusCode.INVALID_ARGUMENT, "BODY_TOO_LARGE", _INVALID),
+    http.MediaTypeUnknown: Row(StatusCode.INVALID_ARGUMENT, "MEDIA_TYPE_UNKNOWN", _INVALID),
+    http.HostForbidden: Row(StatusCode.PERMISSION_DENIED, "HOST_FORBIDDEN", _INVALID),
+    http.TooManyConnections: Row(StatusCode.UNAVAILABLE, "TOO_MANY_CONNECTIONS", attributes("limit")),
     retrieval.Unauthenticated: Row(StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED"),
     retrieval.PermissionDenied: Row(StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED", attributes("role")),
     retrieval.DeadlineExceeded: Row(

@@ -21,12 +21,31 @@ _FACT_CHARS = 1000  # trailing metadata has a bound of its own
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A status as it goes to the caller; `unexpected` ones need a look at our log."""
+    """What a caller sees of an error, whichever listener he came by."""
 
     code: StatusCode
+    reason: str
     text: str
-    trailing: tuple[tuple[str, str | bytes], ...]
-    unexpected: bool
+    facts: Mapping[str, str]
+    request_id: str
+    retry_after_ms: float | None  # None where waiting does not help, or nothing is known of it
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether it needs a look at our log."""
+        return self.code is StatusCode.INTERNAL
+
+    @property
+    def trailing(self) -> tuple[tuple[str, str | bytes], ...]:
+        """The metadata that carry it over gRPC."""
+        metadata = {**self.facts, "request_id": self.request_id}
+        details = [_packed(ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=metadata))]
+        if self.retry_after_ms is not None:
+            delay = Duration()
+            delay.FromMilliseconds(int(self.retry_after_ms))
+            details.append(_packed(RetryInfo(retry_delay=delay)))
+        status = Status(code=self.code.value[0], message=self.text, details=details)
+        return ((REQUEST_ID, self.request_id), (_DETAILS, status.SerializeToString()))
 
 
 def failure_of(error: BaseException, request_id: str) -> Failure:
@@ -34,36 +53,16 @@ def failure_of(error: BaseException, request_id: str) -> Failure:
     row = row_for(type(error))
     if row is None:
         text = f"an internal error occurred; its cause is in the server's log under request {request_id}"
-        return _failure(StatusCode.INTERNAL, "INTERNAL", text, {}, request_id)
-    retry_after_ms = getattr(error, "retry_after_ms", None)
-    return _failure(row.code, row.reason, row.text or str(error), row.facts(error), request_id, retry_after_ms)
+        return Failure(StatusCode.INTERNAL, "INTERNAL", text, {}, request_id, None)
+    facts = {name: value[:_FACT_CHARS] for name, value in row.facts(error).items()}
+    text = (row.text or str(error))[:_FACT_CHARS]
+    return Failure(row.code, row.reason, text, facts, request_id, getattr(error, "retry_after_ms", None))
 
 
 def cancelled_inside(request_id: str) -> Failure:
     """Returns the status for work that was cancelled by something else than the caller."""
     text = f"the work was cancelled inside the server; send request {request_id} again"
-    return _failure(StatusCode.UNAVAILABLE, "CANCELLED_INSIDE", text, {}, request_id)
-
-
-def _failure(
-    code: StatusCode,
-    reason: str,
-    text: str,
-    facts: Mapping[str, str],
-    request_id: str,
-    retry_after_ms: float | None = None,
-) -> Failure:
-    metadata = {name: value[:_FACT_CHARS] for name, value in facts.items()}
-    info = ErrorInfo(reason=reason, domain=DOMAIN, metadata={**metadata, "request_id": request_id})
-    details = [_packed(info)]
-    if retry_after_ms is not None:
-        delay = Duration()
-        delay.FromMilliseconds(int(retry_after_ms))
-        details.append(_packed(RetryInfo(retry_delay=delay)))
-    text = text[:_FACT_CHARS]
-    status = Status(code=code.value[0], message=text, details=details)
-    trailing = ((REQUEST_ID, request_id), (_DETAILS, status.SerializeToString()))
-    return Failure(code, text, trailing, unexpected=code is StatusCode.INTERNAL)
+    return Failure(StatusCode.UNAVAILABLE, "CANCELLED_INSIDE", text, {}, request_id, None)
 
 
 def _packed(message: ErrorInfo | RetryInfo) -> AnyMessage:

@@ -1,0 +1,1 @@
+"""The HTTP listener: the same request path, spoken to as OpenAI and rerank servers are."""

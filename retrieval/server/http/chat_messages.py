@@ -1,0 +1,85 @@
+"""Messages of a chat as this service asks: instructions, earlier turns, and the question, which is the user's last.
+
+In a loop with tools the user's question stays the question: what the model called and what came back since are turns,
+so that the model reads them before it reads the question again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from headrace.v1 import retrieval_pb2
+from retrieval.errors import InvalidRequest
+from retrieval.server.http.chat_body import Message
+
+_TEXT_PARTS = ("text", "input_text")
+_SPEAKERS = {
+    "user": retrieval_pb2.SPEAKER_USER,
+    "assistant": retrieval_pb2.SPEAKER_ASSISTANT,
+    "tool": retrieval_pb2.SPEAKER_TOOL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What the messages come to."""
+
+    instructions: str
+    history: tuple[retrieval_pb2.Turn, ...]
+    question: str
+
+
+def asking(messages: Sequence[Message]) -> Asking:
+    """Returns what the messages ask.
+
+    Raises:
+        InvalidRequest: there is no question, or a part that is no text; names the field.
+    """
+    texts = [_text(message.content, f"messages[{place}].content") for place, message in enumerate(messages)]
+    spoken = [place for place, message in enumerate(messages) if message.role in _SPEAKERS]
+    last = max((place for place in spoken if messages[place].role == "user"), default=None)
+    if last is None:
+        raise InvalidRequest("messages", "at least one of the user", "messages hold no question; add one of the user")
+    if messages[spoken[-1]].role == "assistant":
+        bound = "a last message of the user, or of a tool"
+        raise InvalidRequest("messages", bound, "the last message is the assistant's; an answer cannot be continued")
+    system = [texts[place] for place in range(len(messages)) if place not in spoken]
+    turns = (_turn(messages, texts, place) for place in spoken if place != last)
+    history = tuple(turn for turn in turns if turn.text.strip())
+    return Asking("\n\n".join(text for text in system if text), history, texts[last])
+
+
+def _turn(messages: Sequence[Message], texts: Sequence[str], place: int) -> retrieval_pb2.Turn:
+    message, text = messages[place], texts[place]
+    if message.role == "assistant":
+        calls = [f"{call.function.name}({call.function.arguments})" for call in message.tool_calls or ()]
+        text = "\n".join(filter(None, (text, *(f"I call {call}" for call in calls))))
+    if message.role == "tool":
+        text = f"{_called(messages[:place], message)} returned: {text or 'nothing'}"
+    return retrieval_pb2.Turn(speaker=_SPEAKERS[message.role], text=text)
+
+
+def _called(before: Sequence[Message], result: Message) -> str:
+    """Returns the name of the function whose result this is."""
+    calls = (call for message in reversed(before) for call in message.tool_calls or ())
+    named = (call.function.name for call in calls if call.id and call.id == result.tool_call_id)
+    return next(named, result.name or result.tool_call_id or "the function")
+
+
+def _text(content: JsonValue, field: str) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(_part(part, f"{field}[{place}]") for place, part in enumerate(content))
+    raise InvalidRequest(field, "a text or parts of text", f"{field} must be a text or a list of parts of text")
+
+
+def _part(part: JsonValue, field: str) -> str:
+    if isinstance(part, dict) and part.get("type") in _TEXT_PARTS and isinstance(text := part.get("text"), str):
+        return text
+    raise InvalidRequest(field, "a part of type text", f"{field} is no text, and only text is read here; leave it out")
