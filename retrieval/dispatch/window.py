@@ -10,14 +10,25 @@ import math
 
 
 class Window:
-    """Times of requests that were sent since the window was opened. Means by Welford's method (1962)."""
+    """Times of requests that were sent since the window was opened, under one limit. Means by Welford's method (1962)."""
 
-    def __init__(self, opened_ns: int) -> None:
+    def __init__(self, limit: int, opened_ns: int) -> None:
+        self.limit = limit
         self.opened_ns = opened_ns
         self.count = 0
-        self.mean = 0.0  # of the logarithms
-        self.most_running = 0  # at once, the request just sent included
+        self.mean = 0.0  # of the logarithms of nanoseconds
+        self.most_running = 0
         self._squares = 0.0
+
+    @property
+    def full(self) -> bool:
+        """Whether the limit was reached."""
+        return self.most_running >= self.limit
+
+    @property
+    def light(self) -> bool:
+        """Whether so few requests ran that the limit had no part in how long they took."""
+        return self.most_running <= max(1, self.limit // 2)
 
     def sent(self, running: int) -> None:
         """Notes that a request was sent while so many run, itself included."""
