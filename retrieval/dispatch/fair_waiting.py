@@ -47,7 +47,6 @@ class FairWaiting(Generic[T]):
     """Those who wait, in the order in which they are served."""
 
     def __init__(self, weight: Callable[[str], float]) -> None:
-        self._weight = weight
         self._classes = {priority: _Class[T](weight) for priority in Priority}
 
     def __len__(self) -> int:
@@ -84,8 +83,8 @@ class FairWaiting(Generic[T]):
         """Returns whom a new one displaces from a full queue, who waits no more; None when nobody has to yield.
 
         The newest of the tenant with the most waiters for its weight yields: in a lower class that holds more than it
-        is owed (an eighth of the queue); else in the same class, when that tenant would still hold no less for its
-        weight than the new one's; else in the largest higher class, when the new one's holds less than it is owed.
+        is owed (an eighth of the queue); else in the same class, when that tenant holds more for its weight than the
+        new one's then would; else in the largest higher class, when the new one's holds less than it is owed.
         """
         owed = max(1, max_queued // (PASSES + 1))
         for rank in sorted(Priority, reverse=True):

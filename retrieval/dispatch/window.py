@@ -10,7 +10,7 @@ import math
 
 
 class Window:
-    """Times of requests that were sent since the window was opened, under one limit. Means by Welford's method (1962)."""
+    """Times of requests that were sent since it was opened, under one limit; the mean by Welford's method (1962)."""
 
     def __init__(self, limit: int, opened_ns: int) -> None:
         self.limit = limit

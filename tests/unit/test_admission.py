@@ -86,3 +86,22 @@ async def test_admission_larger_bounds_let_waiting_requests_run() -> None:
     admission.set_bounds(3, 5, 60_000)
     await asyncio.wait_for(asyncio.gather(*waiting), 5)
     assert admission.running == 3
+
+
+async def test_admission_lets_tenants_take_turns() -> None:
+    """A tenant with many requests does not keep out one with few."""
+    admission = Admission(1, 10, 10_000)
+    deadline = Deadline.after(10)
+    order: list[str] = []
+
+    async def ask(tenant: str) -> None:
+        await admission.acquire(deadline, tenant)
+        order.append(tenant)
+        admission.release()
+
+    await admission.acquire(deadline)
+    tasks = [asyncio.create_task(ask(tenant)) for tenant in "aaab"]
+    await settle()
+    admission.release()
+    await asyncio.gather(*tasks)
+    assert order == ["a", "b", "a", "a"]

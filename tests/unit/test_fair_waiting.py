@@ -20,7 +20,7 @@ def _put(queue: FairWaiting[int], tenants: str, priority: Priority = Priority.IN
 
 
 def _order(queue: FairWaiting[int], count: int | None = None) -> str:
-    taken = []
+    taken: list[str] = []
     while (count is None or len(taken) < count) and (waiter := queue.take()):
         taken.append(waiter.tenant)
     return "".join(taken)
