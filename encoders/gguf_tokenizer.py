@@ -51,6 +51,8 @@ _SPLITTERS: dict[str, Callable[[], pre_tokenizers.PreTokenizer]] = {
     "qwen2": _by_pattern(_QWEN2),
 }
 
+_WHOLE_WORDS = frozenset({"llama-bpe"})  # a word that is a token is that token, whatever the merges make of it
+
 
 def tokenizer_of(metadata: GgufMetadata) -> Tokenizer | None:
     """Builds the tokenizer; None for a kind or a way of splitting that is not known here."""
@@ -59,7 +61,9 @@ def tokenizer_of(metadata: GgufMetadata) -> Tokenizer | None:
         return None
     tokens = metadata.texts("tokenizer.ggml.tokens")
     merges = [tuple(merge.split(" ", 1)) for merge in metadata.texts("tokenizer.ggml.merges")]
-    built = Tokenizer(BPE({token: place for place, token in enumerate(tokens)}, [(m[0], m[-1]) for m in merges]))
+    vocabulary = {token: place for place, token in enumerate(tokens)}
+    whole_words = metadata.text("tokenizer.ggml.pre") in _WHOLE_WORDS
+    built = Tokenizer(BPE(vocabulary, [(pair[0], pair[-1]) for pair in merges], ignore_merges=whole_words))
     built.pre_tokenizer = splitter()
     built.decoder = decoders.ByteLevel()
     types = metadata.wholes("tokenizer.ggml.token_type")
