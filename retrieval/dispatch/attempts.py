@@ -188,7 +188,6 @@ class Exchange:
         blamed = blames_server(error) and not self._timed_out_by_request(error)
         self._full = says_full(error) and blamed
         outcome = outcome_of(error)
-        self.settle(outcome, blamed=blamed)
         _log.warning(
             "backend_attempt_failed",
             backend=self.endpoint.backend.name,
@@ -196,6 +195,7 @@ class Exchange:
             outcome=outcome.value,
             error=type(error).__name__,
         )
+        self.settle(outcome, blamed=blamed)
         return error
 
     def _timed_out_by_request(self, error: BackendError) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -39,6 +39,9 @@ class Wait:
 
 Step: TypeAlias = Delta | BackendEnd | Exception | Wait | asyncio.Event
 Script: TypeAlias = Sequence[Step]
+
+Changed: TypeAlias = Mapping[str, object]
+_NONE: Changed = {}
 
 END = BackendEnd(FinishReason.STOP, Usage(10, 3, 4), "script-1")
 
@@ -138,9 +141,8 @@ def service_of(
 class Bench:
     """A dispatcher over scripted backends, in virtual time, and a route over all of them in order."""
 
-    def __init__(self, *services: Sequence[ScriptedBackend], jitter: float = 0.5, **resilience: object) -> None:
+    def __init__(self, *services: Sequence[ScriptedBackend], jitter: float = 0.5, resilience: Changed = _NONE) -> None:
         self.resilience = ResilienceSettings.model_validate({"retry_share": 1.0, **resilience})
-        self.changed: dict[str, dict[str, object]] = {}
         self._backends = services
         self._jitter = jitter
 

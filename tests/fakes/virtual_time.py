@@ -1,4 +1,4 @@
-"""An event loop on a clock of its own: when nothing is left to run it jumps to the next timer, so waits take no time."""
+"""An event loop on a clock of its own: with nothing left to run it jumps to the next timer, so waits take no time."""
 
 from __future__ import annotations
 
