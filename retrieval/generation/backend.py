@@ -1,4 +1,4 @@
-"""What a generation backend is to the pipeline: a stream of text that ends with how it ended."""
+"""What a generation backend is to the service: one attempt at an answer, streamed, that says how it ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from retrieval.types import BackendEnd, Delta, GenerationParams, Prompt
 
 
 class Backend(Protocol):
-    """Writes an answer to a prompt. Shared by all requests."""
+    """Writes an answer to a prompt, on one server. Shared by all requests."""
 
     @property
     def name(self) -> str:
@@ -33,14 +33,17 @@ class Backend(Protocol):
         ...
 
     def stream(self, prompt: Prompt, params: GenerationParams) -> AsyncGenerator[Delta | BackendEnd, None]:
-        """Gives the answer in pieces, none of them empty, then one `BackendEnd`; without it the answer was cut.
+        """Asks once, and gives the answer in pieces, then one `BackendEnd`; without it the answer was cut.
+
+        A piece holds text, reasoning, pieces of tool calls, or several of them, and none is wholly empty. Nothing is
+        ever asked again here: who calls knows what has been shown, and where else to ask.
 
         Close the generator (`contextlib.aclosing`) to stop the work; it frees what it holds before that returns.
 
         Raises:
-            BackendUnavailable: it failed before the first piece.
+            BackendUnavailable: it failed before the first piece; `transient` when the same may work in a moment.
             BackendTimeout: no piece within the backend's time or before `params.deadline_ns`.
-            BackendCut: it broke off after the first piece.
+            BackendCut: it broke off or stalled after the first piece.
         """
         ...
 

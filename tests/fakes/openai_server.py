@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import json
 import socket
+import ssl
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -32,11 +33,34 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class Flood:
+    """Sends the bytes again and again until the client leaves."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Sends bytes as they are, head included; the connection is closed after the script."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Head:
+    """Sets the head of a reply with status 200; has to be the first step."""
+
+    content_type: str = "text/event-stream"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Status:
     """Answers with a status other than 200; has to be the first step."""
 
     code: int
     body: bytes = b'{"error": {"message": "refused"}}'
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,9 +73,12 @@ class Cut:
     """Closes the connection without ending the body."""
 
 
-_STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+@dataclass(frozen=True)
+class HangUp:
+    """Ends the body as it should be, and closes the connection although its client may use it again."""
 
-Step: TypeAlias = Send | Wait | Status | Reset | Cut
+
+Step: TypeAlias = Send | Flood | Raw | Wait | Head | Status | Reset | Cut | HangUp
 Script: TypeAlias = Sequence[Step]
 
 
@@ -62,6 +89,7 @@ class Exchange:
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
+    sent_bytes: int = 0  # of the body, that the sockets took
     client_left: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -69,10 +97,13 @@ class Exchange:
 class OpenAIServer:
     """The server; `serving` starts and stops it."""
 
-    def __init__(self, scripts: Sequence[Script]) -> None:
+    def __init__(self, scripts: Sequence[Script], tls: ssl.SSLContext | None = None) -> None:
         self.exchanges: list[Exchange] = []
         self.open_connections = 0
+        self.connections = 0  # ever opened
+        self.empty = asyncio.Event()
         self._scripts = scripts
+        self._tls = tls
         self._arrived = asyncio.Condition()
         self._port = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,7 +111,7 @@ class OpenAIServer:
     @property
     def base_url(self) -> str:
         """The address to give to a client."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"http{'s' if self._tls else ''}://127.0.0.1:{self._port}/v1"
 
     async def exchange(self, number: int) -> Exchange:
         """Waits for the request with that number, from 0."""
@@ -91,7 +122,7 @@ class OpenAIServer:
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncIterator[OpenAIServer]:
         """Serves while the body runs; connections that are still open are dropped at its end."""
-        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
         self._port = server.sockets[0].getsockname()[1]
         try:
             yield self
@@ -107,6 +138,8 @@ class OpenAIServer:
         assert task is not None
         self._tasks.add(task)
         self.open_connections += 1
+        self.connections += 1
+        self.empty.clear()
         try:
             while await self._serve(reader, writer):
                 pass
@@ -114,6 +147,8 @@ class OpenAIServer:
             pass  # the client or the test has gone
         finally:
             self.open_connections -= 1
+            if not self.open_connections:
+                self.empty.set()
             self._tasks.discard(task)
             writer.transport.abort()
 
@@ -133,9 +168,18 @@ class OpenAIServer:
             exchange.ended.set()
 
 
-def serving(*scripts: Script) -> contextlib.AbstractAsyncContextManager[OpenAIServer]:
+def serving(
+    *scripts: Script, tls: ssl.SSLContext | None = None
+) -> contextlib.AbstractAsyncContextManager[OpenAIServer]:
     """Starts a server that plays the scripts, one a request."""
-    return OpenAIServer(scripts).run()
+    return OpenAIServer(scripts, tls).run()
+
+
+@contextlib.contextmanager
+def never_accepting() -> Iterator[str]:
+    """Gives the address of a server whose system takes connections, and that takes none of them itself."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
 
 
 def sse(*events: dict[str, Any] | str) -> bytes:
@@ -158,39 +202,67 @@ def answer(*texts: str, finish_reason: str = "stop") -> list[Step]:
 
 
 async def _play(script: Script, writer: asyncio.StreamWriter, exchange: Exchange) -> bool:
+    """Plays a script; returns whether the connection may serve another request."""
     first = script[0] if script else None
     if isinstance(first, Status):
-        head = f"HTTP/1.1 {first.code} Scripted\r\nContent-Type: application/json\r\nContent-Length: {len(first.body)}"
-        writer.write(head.encode() + b"\r\n\r\n" + first.body)
+        kind = (("Content-Type", "application/json"), ("Content-Length", str(len(first.body))))
+        writer.write(_head(first.code, (*kind, *first.headers)) + first.body)
         await writer.drain()
         return True
-    started = False
+    head = first if isinstance(first, Head) else Head()
+    kind = (("Content-Type", head.content_type), ("Transfer-Encoding", "chunked"))
+    unsent = _head(200, (*kind, *head.headers))
     for step in script:
-        if isinstance(step, Wait):
-            await _wait(step.event, exchange)
-        elif isinstance(step, Reset):
-            raw = writer.get_extra_info("socket")
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if isinstance(step, Send | Flood):
+            writer.write(unsent)
+            unsent = b""
+            await _send(step, writer, exchange)
+        elif not await _act(step, writer, exchange):
             return False
-        elif isinstance(step, Cut):
-            writer.write_eof()
-            return False
-        elif isinstance(step, Send):
-            if not started:
-                writer.write(_STREAM_HEAD)
-                started = True
-            await _send(step, writer)
+    if any(isinstance(step, Raw) for step in script):
+        return False
     writer.write(b"0\r\n\r\n")
     await writer.drain()
     return True
 
 
-async def _send(step: Send, writer: asyncio.StreamWriter) -> None:
-    size = step.size or len(step.data)
-    for start in range(0, len(step.data), size):
-        piece = step.data[start : start + size]
-        writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+async def _act(step: Step, writer: asyncio.StreamWriter, exchange: Exchange) -> bool:
+    """Does what is no chunk of the body; returns whether the script goes on."""
+    if isinstance(step, Wait):
+        await _wait(step.event, exchange)
+    elif isinstance(step, Raw):
+        writer.write(step.data)
         await writer.drain()
+    elif isinstance(step, Reset):
+        raw = writer.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return False
+    elif isinstance(step, Cut):
+        writer.close()
+        return False
+    elif isinstance(step, HangUp):
+        writer.write(b"0\r\n\r\n")
+        writer.close()
+        return False
+    return True
+
+
+def _head(code: int, headers: Iterable[tuple[str, str]]) -> bytes:
+    lines = [f"HTTP/1.1 {code} Scripted", *(f"{name}: {value}" for name, value in headers), "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+async def _send(step: Send | Flood, writer: asyncio.StreamWriter, exchange: Exchange) -> None:
+    size = (step.size if isinstance(step, Send) else 0) or max(1, len(step.data))
+    while True:
+        for start in range(0, len(step.data), size):
+            piece = step.data[start : start + size]
+            writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+            await writer.drain()
+            exchange.sent_bytes += len(piece)
+        if isinstance(step, Send):
+            return
+        await asyncio.sleep(0)  # the client, in the same loop, has its turn
 
 
 async def _wait(event: asyncio.Event, exchange: Exchange) -> None:

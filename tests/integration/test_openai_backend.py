@@ -1,86 +1,25 @@
-"""The OpenAI-compatible backend against a real socket: what comes out of every way in which a stream can end."""
+"""The OpenAI-compatible backend on a real socket: what goes out, and what comes of streams that end as they should."""
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import logging
-import time
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
-from retrieval.errors import BackendCut, BackendError, BackendTimeout, BackendUnavailable
 from retrieval.generation.openai_backend import OpenAIBackend
+from retrieval.generation.openai_request import request_body
 from retrieval.settings.generation import BackendSettings
-from retrieval.types import Arrangement, BackendEnd, Context, Delta, FinishReason, GenerationParams, Prompt, Usage
+from retrieval.types import BackendEnd, Delta, FinishReason, ToolCall, Tools, Usage
 from tests.fakes.counters import WordCounter
-from tests.fakes.openai_server import (
-    Cut,
-    OpenAIServer,
-    Reset,
-    Script,
-    Send,
-    Status,
-    Wait,
-    answer,
-    serving,
-    sse,
-    token,
-)
-
-CONTEXT = Context("[1]\nTurn the key.", 5, 100, "words")
-PROMPT = Prompt("Answer.", CONTEXT, "How?", Arrangement.by_relevance(CONTEXT))
-SECRET = "sk-secret-of-ours"
-
-
-def params(seconds: float = 30.0) -> GenerationParams:
-    """Allows that much time."""
-    return GenerationParams(16, 0.5, time.monotonic_ns() + int(seconds * 1e9))
-
-
-@asynccontextmanager
-async def backend(server: OpenAIServer, **changes: Any) -> AsyncIterator[OpenAIBackend]:
-    """Opens a backend on the server, and closes it."""
-    fields = {
-        "name": "llm",
-        "kind": "openai",
-        "base_url": server.base_url,
-        "model": "asked",
-        "api_key": SECRET,
-    } | changes
-    opened = OpenAIBackend(BackendSettings.model_validate(fields), WordCounter())
-    try:
-        yield opened
-    finally:
-        await opened.close()
-
-
-async def collect(opened: OpenAIBackend, received: list[str], seconds: float = 30.0) -> BackendEnd | None:
-    """Streams an answer into `received`; returns how it ended."""
-    async with aclosing(opened.stream(PROMPT, params(seconds))) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, BackendEnd):
-                return piece
-            received.append(piece.text)
-    return None
-
-
-async def ask(*scripts: Script, **changes: Any) -> tuple[str, BackendEnd]:
-    """Plays the scripts to one call; returns text and end."""
-    received: list[str] = []
-    async with serving(*scripts) as server, backend(server, **changes) as opened:
-        end = await collect(opened, received)
-    assert end is not None
-    return "".join(received), end
+from tests.fakes.openai_calls import PROMPT, SECRET, ask, backend, collect, leaving_nothing, params, text_of
+from tests.fakes.openai_server import Cut, HangUp, Raw, Send, answer, serving, sse, token
 
 
 async def test_request_carries_messages_limits_and_key() -> None:
     """The server gets the instructions, the sources with the question last, the limits, and the key."""
-    async with serving(answer("Hi")) as server, backend(server) as opened:
+    async with serving(answer("Hi")) as server, backend(server.base_url) as opened:
         await collect(opened, [])
         sent = server.exchanges[0]
     assert sent.path == "/v1/chat/completions"
@@ -102,7 +41,7 @@ async def test_environment_of_another_server_is_not_sent(monkeypatch: pytest.Mon
     """Keys and organisations that the environment holds for OpenAI do not go to whatever server is configured."""
     for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "from-the-environment")
-    async with serving(answer("Hi")) as server, backend(server, api_key="") as opened:
+    async with serving(answer("Hi")) as server, backend(server.base_url, api_key="") as opened:
         await collect(opened, [])
         assert "from-the-environment" not in str(server.exchanges[0].headers)
 
@@ -159,6 +98,8 @@ async def test_line_separators_inside_text_are_text() -> None:
         ("eos_token", FinishReason.STOP),
         ("length", FinishReason.LENGTH),
         ("content_filter", FinishReason.CONTENT_FILTER),
+        ("tool_calls", FinishReason.TOOL_CALLS),
+        ("function_call", FinishReason.TOOL_CALLS),
     ],
 )
 async def test_finish_reasons_are_translated(word: str, reason: FinishReason) -> None:
@@ -183,196 +124,130 @@ async def test_break_after_the_finish_loses_nothing() -> None:
     assert (text, end.usage) == ("Hi", Usage())
 
 
-@pytest.mark.parametrize(
-    "tail",
-    [
-        [Cut()],
-        [],
-        [Send(sse({"error": {"message": "secret upstream words", "code": 500}}))],
-        [Send(b"event: error\ndata: {}\n\n")],
-        [Send(sse({"choices": [{"delta": {}, "finish_reason": "abort"}]}, "[DONE]"))],
-        [Send(b"data: {broken\n\n")],
-        [Send(b"data: \xff\n\n")],
-    ],
-)
-async def test_stream_that_breaks_after_text_is_cut(tail: list[Any]) -> None:
-    """However a stream breaks once text is out, it is an error that counts what came, and never a full answer."""
-    received: list[str] = []
-    async with (
-        serving([Send(sse(token("Turn "), token("the "))), *tail]) as server,
-        backend(server, retries=3) as opened,
-    ):
-        with pytest.raises(BackendCut) as caught:
-            await collect(opened, received)
-        assert len(server.exchanges) == 1
-    assert (received, caught.value.received_chars) == (["Turn ", "the "], 9)
-    assert "secret" not in str(caught.value)
-
-
-async def test_reset_after_text_is_not_sent_again() -> None:
-    """GEN-10: after a token is out, a reset connection is one error; nothing is doubled."""
-    received: list[str] = []
-    seen = asyncio.Event()
-    first: Script = [Send(sse(token("Turn "), token("the "))), Wait(seen), Reset()]
-    async with serving(first, answer("Turn ", "the ", "key.")) as server, backend(server, retries=3) as opened:
-        async with aclosing(opened.stream(PROMPT, params())) as pieces:
-            for _ in range(2):
-                piece = await anext(pieces)
-                assert isinstance(piece, Delta)
-                received.append(piece.text)
-            seen.set()
-            with pytest.raises(BackendCut):
-                await anext(pieces)
-        assert len(server.exchanges) == 1
-    assert received == ["Turn ", "the "]
-
-
-@pytest.mark.parametrize(
-    "first",
-    [
-        [Reset()],
-        [Status(503)],
-        [Status(429)],
-        [Send(sse({"choices": [{"delta": {"role": "assistant"}}]})), Cut()],
-        [Send(sse({"error": {"message": "overloaded"}}))],
-        [Send(sse("[DONE]"))],
-    ],
-)
-async def test_failure_before_the_first_token_is_sent_again(first: Script) -> None:
-    """GEN-10: while nothing is out, the request is sent again and the answer comes once."""
-    text, end = await ask(first, answer("Turn ", "the ", "key."), retries=1)
-    assert (text, end.finish_reason) == ("Turn the key.", FinishReason.STOP)
-
-
-@pytest.mark.parametrize(("script", "requests"), [([Status(503)], 3), ([Status(401)], 1), ([Status(400)], 1)])
-async def test_refusals_are_unavailable_without_the_servers_words(script: Script, requests: int) -> None:
-    """A refusal names its status and nothing that the server said; only what may pass is tried again."""
-    async with serving(script) as server, backend(server, retries=2) as opened:
-        with pytest.raises(BackendUnavailable) as caught:
-            await collect(opened, [])
-        assert len(server.exchanges) == requests
-    assert str(script[0].code) in str(caught.value)  # type: ignore[union-attr]
-    assert 'refused"' not in str(caught.value)
-    assert SECRET not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        (401, "it refused the credentials (status 401)"),
-        (403, "it refused the credentials (status 403)"),
-        (404, "it knows no such model or address (status 404)"),
-    ],
-)
-async def test_refusals_that_last_are_told_from_an_outage(status: int, reason: str) -> None:
-    """The reason says what to mend, and one line in the log names backend and status, without the key."""
-    async with serving([Status(status)]) as server, backend(server, retries=2) as opened:
-        with capture_logs() as lines, pytest.raises(BackendUnavailable) as caught:
-            await collect(opened, [])
-    assert caught.value.reason == reason
-    assert lines == [{"event": "backend_refused", "log_level": "warning", "backend": "llm", "status": status}]
-
-
-async def test_reply_that_is_no_stream_is_unavailable() -> None:
-    """A server that answers with something else than events has not answered."""
-    async with serving([Send(b'{"choices": []}')]) as server, backend(server, retries=0) as opened:
-        with pytest.raises(BackendUnavailable):
-            await collect(opened, [])
-
-
-async def test_server_that_is_not_there_is_unavailable() -> None:
-    """Nobody listens: unavailable, not a foreign exception."""
-    async with serving([]) as server:
-        pass
-    async with backend(server, retries=0) as opened:
-        with pytest.raises(BackendUnavailable):
-            await collect(opened, [])
-
-
-async def test_silence_before_the_first_token_times_out() -> None:
-    """A server that sends headers and comments but no token has sent nothing."""
-    never = asyncio.Event()
-    script: Script = [Send(b": warm\n\n" + sse({"choices": [{"delta": {"role": "assistant"}}]})), Wait(never)]
-    async with serving(script) as server, backend(server, first_token_timeout_s=0.05) as opened:
-        with pytest.raises(BackendTimeout):
-            await collect(opened, [])
-        await asyncio.wait_for(server.exchanges[0].client_left.wait(), 1.0)
-
-
-async def test_silence_between_tokens_times_out() -> None:
-    """After the first token the shorter limit holds; thoughts count as tokens, though they are not text."""
-    never = asyncio.Event()
-    thought = {"choices": [{"delta": {"reasoning_content": "hm"}}]}
-    received: list[str] = []
-    async with (
-        serving([Send(sse(thought, token("Turn "))), Wait(never)]) as server,
-        backend(server, first_token_timeout_s=30, token_timeout_s=0.05) as opened,
-    ):
-        with pytest.raises(BackendTimeout):
-            await collect(opened, received)
-    assert received == ["Turn "]
-
-
-async def test_deadline_bounds_the_wait() -> None:
-    """The request's own deadline ends the wait, and no retry begins after it."""
-    async with serving([Wait(asyncio.Event())]) as server, backend(server, retries=5) as opened:
-        with pytest.raises(BackendTimeout):
-            await collect(opened, [], seconds=0.05)
-        assert len(server.exchanges) <= 1
-    async with serving([Status(503)]) as server, backend(server, retries=5) as opened:
-        with pytest.raises(BackendError):
-            await collect(opened, [], seconds=0.05)
-        assert len(server.exchanges) <= 1
-
-
-async def leave_after_first(opened: OpenAIBackend) -> None:
-    """Reads one piece and goes."""
-    async with aclosing(opened.stream(PROMPT, params())) as pieces:
-        assert isinstance(await anext(pieces), Delta)
-
-
-async def test_leaving_closes_the_connection_within_a_second() -> None:
-    """GEN-11: the server sees each of 50 clients leave after one token; none stays, and the next call is served."""
-    never = asyncio.Event()
-    stuck: Script = [Send(sse(token("Turn "))), Wait(never)]
-    async with serving(*[stuck] * 50, answer("Hi")) as server, backend(server) as opened:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(50):
-                group.create_task(leave_after_first(opened))
-        async with asyncio.timeout(1.0):
-            for exchange in server.exchanges:
-                await exchange.client_left.wait()
-                await exchange.ended.wait()
-        received: list[str] = []
+async def test_thoughts_stay_apart_from_text() -> None:
+    """Reasoning of either spelling is given as such, in its order, and never as text."""
+    events: list[dict[str, Any] | str] = [
+        {"choices": [{"delta": {"role": "assistant", "content": None, "reasoning_content": "Hm"}}]},
+        {"choices": [{"delta": {"content": "", "reasoning": ", so"}}]},
+        token("Turn"),
+        token("", "stop"),
+    ]
+    received: list[Delta] = []
+    async with serving([Send(sse(*events, "[DONE]"))]) as server, backend(server.base_url) as opened:
         assert await collect(opened, received) is not None
-        assert (received, server.open_connections) == (["Hi"], 1)
+    assert ("".join(piece.reasoning for piece in received), text_of(received)) == ("Hm, so", "Turn")
 
 
-@pytest.mark.parametrize("held", ["<think>", "["])
-async def test_cancelling_while_waiting_closes_the_connection(held: str, caplog: pytest.LogCaptureFixture) -> None:
-    """GEN-12: a task cancelled while it waits for the next piece leaves no noise in the log and no connection."""
-    caplog.set_level(logging.DEBUG, logger="asyncio")
-    never = asyncio.Event()
-    async with serving([Send(sse(token(held))), Wait(never)]) as server, backend(server) as opened:
-        for number in range(20):
-            received: list[str] = []
-            task = asyncio.create_task(collect(opened, received))
-            exchange = await server.exchange(number)
-            while not received:
-                await asyncio.sleep(0)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            async with asyncio.timeout(1.0):
-                await exchange.client_left.wait()
-    gc.collect()
-    noise = [record.getMessage() for record in caplog.records]
-    assert not [text for text in noise if "GeneratorExit" in text or "never retrieved" in text]
+async def test_tools_go_out_and_their_calls_come_back_as_they_are() -> None:
+    """Tools and choice are sent as the app gave them, and the pieces of calls are handed on by index."""
+    tools = Tools('[{"type":"function","function":{"name":"look_up"}}]', '{"type":"function"}')
+    first = {"index": 0, "id": "c1", "type": "function", "function": {"name": "look_up", "arguments": ""}}
+    calls = [[first], [{"index": 0, "function": {"arguments": '{"q":'}}], [{"index": 1, "id": "c2", "function": None}]]
+    events = [{"choices": [{"delta": {"tool_calls": pieces}}]} for pieces in calls]
+    script = [Send(sse(*events, token("", "tool_calls"), "[DONE]"))]
+    received: list[Delta] = []
+    async with serving(script) as server, backend(server.base_url) as opened:
+        end = await collect(opened, received, prompt=replace(PROMPT, tools=tools))
+        sent = server.exchanges[0].body
+    assert end is not None
+    assert end.finish_reason is FinishReason.TOOL_CALLS
+    assert [call for piece in received for call in piece.tool_calls] == [
+        ToolCall(0, "c1", "look_up", ""),
+        ToolCall(0, "", "", '{"q":'),
+        ToolCall(1, "c2"),
+    ]
+    assert (sent["tools"][0]["function"], sent["tool_choice"]) == ({"name": "look_up"}, {"type": "function"})
+
+
+async def test_older_forms_of_calls_are_read() -> None:
+    """Whole calls without numbers are numbered by their place, and the older single call is the first."""
+    whole = [{"id": "a", "function": {"name": "f", "arguments": "{}"}}, {"id": "b", "function": {"name": "g"}}]
+    events: list[dict[str, Any] | str] = [
+        {"choices": [{"delta": {"tool_calls": whole}}]},
+        {"choices": [{"delta": {"function_call": {"name": "h", "arguments": "{}"}}, "finish_reason": "function_call"}]},
+    ]
+    received: list[Delta] = []
+    async with serving([Send(sse(*events))]) as server, backend(server.base_url) as opened:
+        await collect(opened, received)
+    calls = [call for piece in received for call in piece.tool_calls]
+    assert calls == [ToolCall(0, "a", "f", "{}"), ToolCall(1, "b", "g"), ToolCall(0, "", "h", "{}")]
+
+
+async def test_fields_that_are_null_are_absent() -> None:
+    """Servers write null where they have nothing to say."""
+    nothing = {"index": None, "delta": {"content": None, "tool_calls": None, "reasoning": None}, "finish_reason": None}
+    events: list[dict[str, Any] | str] = [
+        {"model": None, "choices": [nothing], "usage": None, "timings": None, "error": None},
+        token("Hi"),
+        {"choices": None, "usage": {"prompt_tokens": 2, "completion_tokens": None, "prompt_tokens_details": None}},
+        token("", "stop"),
+    ]
+    assert await ask([Send(sse(*events, "[DONE]"))]) == ("Hi", BackendEnd(FinishReason.STOP, Usage(2), "served"))
+
+
+async def test_pieces_that_arrive_together_go_out_as_one() -> None:
+    """What was sent in one write is one piece; a piece without anything in it is none."""
+    received: list[Delta] = []
+    script = [Send(sse(token(""), token("Turn "), token("the "))), Send(sse(token(""))), *answer("key.")]
+    async with serving(script) as server, backend(server.base_url) as opened:
+        await collect(opened, received)
+    assert text_of(received) == "Turn the key."
+    assert all(piece.text for piece in received)
+    assert len(received) <= 2
+
+
+async def test_bytes_of_a_character_may_come_apart() -> None:
+    """A character that is cut into single bytes on the wire comes whole."""
+    raw = 'data: {"choices":[{"delta":{"content":"水 🌊"},"finish_reason":"stop"}]}\n\n'.encode()
+    assert (await ask([Send(raw, 1)]))[0] == "水 🌊"
+
+
+async def test_stream_may_end_with_its_connection() -> None:
+    """A server that neither chunks nor counts its body, and names no type, is read up to the model's word."""
+    raw = b"HTTP/1.1 200 OK\r\n\r\n" + sse(token("Hi"), token("", "stop"))
+    assert await ask([Raw(raw)]) == ("Hi", BackendEnd(FinishReason.STOP, Usage(), "served"))
+
+
+def test_affinity_goes_to_who_documents_it() -> None:
+    """The cache key is a digest, and only there when it is asked for."""
+    with_key = json.loads(request_body("m", PROMPT, params(affinity="session of Ann"), cache_key=True))
+    assert len(with_key["prompt_cache_key"]) == 32
+    assert "Ann" not in str(with_key)
+    for asked in (params(affinity="session of Ann"), params()):
+        assert "prompt_cache_key" not in json.loads(request_body("m", PROMPT, asked, cache_key=False))
+    assert "prompt_cache_key" not in json.loads(request_body("m", PROMPT, params(), cache_key=True))
+
+
+def test_request_is_the_same_for_the_same_prompt_and_always_text() -> None:
+    """Bytes do not change from one request to the next, and half of a surrogate pair does no harm."""
+    odd = replace(PROMPT, question="水 \ud800?")
+    assert request_body("m", odd, params(), cache_key=False) == request_body("m", odd, params(), cache_key=False)
+    assert "水 ??" in request_body("m", odd, params(), cache_key=False).decode()
+
+
+async def test_address_of_a_replica_takes_the_place_of_the_settings_own() -> None:
+    """A backend opened for another server asks that one, and keeps a query that its address has."""
+    async with serving(answer("Hi")) as server:
+        settings = BackendSettings(name="llm", kind="openai", base_url="http://127.0.0.1:1/v1", model="asked")
+        opened = OpenAIBackend(settings, WordCounter(), server.base_url + "/?version=2")
+        assert await collect(opened, []) is not None
+        await opened.close()
+        assert server.exchanges[0].path == "/v1/chat/completions?version=2"
 
 
 async def test_connection_is_used_again_after_a_whole_answer() -> None:
     """A finished answer gives its connection back, so the next request need not connect."""
-    async with serving(answer("Hi")) as server, backend(server) as opened:
+    async with serving(answer("Hi")) as server, leaving_nothing(server), backend(server.base_url) as opened:
         await collect(opened, [])
         await collect(opened, [])
-        assert (len(server.exchanges), server.open_connections) == (2, 1)
+        assert (len(server.exchanges), server.connections) == (2, 1)
+
+
+async def test_connection_that_the_server_closed_meanwhile_is_not_used() -> None:
+    """A server that closes after its answer costs the next request a new connection, and nothing else."""
+    once = [*answer("Hi"), HangUp()]
+    async with serving(once) as server, leaving_nothing(server), backend(server.base_url) as opened:
+        for number in range(1, 4):
+            assert await collect(opened, []) is not None
+            await server.empty.wait()
+            assert server.connections == number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.generation.sse import EventDecoder, LineTooLong, ServerEvent
+from retrieval.generation.sse import EventDecoder, EventTooLong, ServerEvent
 
 
 def decode(data: bytes, size: int = 0) -> list[ServerEvent]:
@@ -46,5 +46,23 @@ def test_a_line_without_end_is_refused() -> None:
     """A stream that never ends its line does not fill the memory."""
     decoder = EventDecoder()
     assert list(decoder.feed(b"x" * 1_000_000)) == []
-    with pytest.raises(LineTooLong):
+    with pytest.raises(EventTooLong):
         list(decoder.feed(b"x" * 100_000))
+
+
+@pytest.mark.parametrize("piece", [b"x" * 65_536, b"data: " + b"x" * 65_529 + b"\n"])
+def test_what_never_ends_is_refused_before_it_fills_the_memory(piece: bytes) -> None:
+    """Neither one line of 10 MB nor an event of many lines is gathered further than the bound."""
+    decoder = EventDecoder()
+    for _ in range((1 << 20) // len(piece)):
+        assert list(decoder.feed(piece)) == []
+    with pytest.raises(EventTooLong):
+        list(decoder.feed(piece + b"x"))
+
+
+def test_events_before_a_fault_are_given() -> None:
+    """A fault takes nothing from the events that came with it."""
+    events = EventDecoder().feed(b"data: a\n\ndata: \xff\n\n")
+    assert next(events) == ServerEvent("", "a")
+    with pytest.raises(UnicodeDecodeError):
+        next(events)
