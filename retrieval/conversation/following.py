@@ -15,6 +15,7 @@ from retrieval.answers.facts.types import Kind, Token
 from retrieval.answers.facts.vocabulary import (
     ARTICLES,
     AUXILIARIES,
+    BE,
     MODALS,
     QUESTION_WORDS,
     STRONG_PREPOSITIONS,
@@ -24,9 +25,10 @@ from retrieval.answers.facts.vocabulary import (
 from retrieval.conversation import words as known
 from retrieval.conversation.terms import Term, language_of, terms_of
 
-_LONGEST_OPENED = 5  # content words after "what about"; more say themselves what they are about
+_LONGEST_OPENED = 3  # content words after "what about"; more say themselves what they are about
 _LONGEST_FRAGMENT = 3
 _FEW_TERMS = 2
+_ENOUGH_TERMS = 4  # that tell something, whatever the pronouns beside them stand for
 _VERBS = AUXILIARIES | MODALS.keys()
 _PREPOSITIONS = (WEAK_PREPOSITIONS.keys() | STRONG_PREPOSITIONS.keys() | {"of"}) - {"if", "while", "because"}
 _COMPARED = frozenset({"than", "or", "between", "vs", "versus", "and", "from", "to", "with"})
@@ -50,9 +52,9 @@ def lean_of(tokens: Sequence[Token]) -> Lean:
     language = language_of(words)
     if language != "en" or (words and words[0].text in known.FOREIGN_OPENERS):
         return _foreign(words, terms, language)
-    if _goes_on(words, terms):
+    if not terms or _goes_on(words, terms):
         return Lean.REST
-    if pronoun := _dangling(words, terms):
+    if sum(not term.is_ordinary for term in terms) < _ENOUGH_TERMS and (pronoun := _dangling(words, terms)):
         return pronoun
     if _chooses(words, terms):
         return Lean.CHOICE
@@ -92,6 +94,8 @@ def _goes_on(words: Sequence[Token], terms: Sequence[Term]) -> bool:
     rest = words[start:]
     if not rest or _opens(rest):
         return len(terms) <= _LONGEST_OPENED
+    if terms and all(term.token.text in known.ABOUT_SPEECH for term in terms):
+        return not _is_clause(rest) or any(word.text in known.POINTING for word in rest)
     return start > 0 and len(terms) <= _LONGEST_FRAGMENT and not _is_clause(rest)
 
 
@@ -134,8 +138,9 @@ def _is_empty(words: Sequence[Token], place: int) -> bool:
     before = words[place - 1].text if place else ""
     following = [word.text for word in words[place + 1 : place + 5]]
     if not following or following[0] not in known.EMPTY_AFTER_IT:
-        is_of_being = before in _VERBS or (following[:1] and following[0] in ("is", "was", "will", "would"))
+        is_of_being = before in BE or following[:1] == ["be"] or following[:1] == ["is"] or following[:1] == ["was"]
         opens = [text for text in following[1:] if text in ("to", "that", "if", "for", "when")]
+        opens += [text for text in following[:1] if text in ("that", "when", "who")]
         is_time = before == "is" and place >= 2 and words[place - 2].text == "time"
         return is_time or bool(is_of_being and opens and following[0] not in _PREPOSITIONS)
     return any(text in ("to", "for", "when", "if", "that") for text in following[1:])
@@ -181,8 +186,6 @@ def _chooses(words: Sequence[Token], terms: Sequence[Term]) -> bool:
 
 def _is_bare(words: Sequence[Token], terms: Sequence[Term]) -> bool:
     """Whether it has next to no content: "why?", "in 2020?", "what are the advantages?", "more details"."""
-    if not terms:
-        return True
     tells = [term for term in terms if not term.is_ordinary]
     texts = {word.text for word in words}
     if not tells and len(terms) <= _LONGEST_FRAGMENT and texts & known.MORE and "than" not in texts:

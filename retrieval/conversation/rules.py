@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from retrieval.answers.facts.types import Token
 from retrieval.conversation.following import Lean, lean_of
-from retrieval.conversation.terms import read, terms_of
-from retrieval.conversation.topic import carried_words, own_keys
+from retrieval.conversation.terms import read
+from retrieval.conversation.topic import carried_words, spoken_words
 from retrieval.types import Speaker, Turn
 
 RULES = "rules"
@@ -66,5 +66,5 @@ def _is_completed(question: str, turns: Sequence[Turn]) -> bool:
     head, joint, _ = question.partition(_JOINT)
     if not joint:
         return False
-    keys = {term.key for term in terms_of(read(head))}
-    return bool(keys) and keys <= own_keys(turns)
+    words = {token.text for token in read(head)}
+    return bool(words) and words <= spoken_words(turns)

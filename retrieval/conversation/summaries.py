@@ -25,8 +25,8 @@ from retrieval.types import Turn
 
 SUMMARISING = (
     "Sum up the conversation for somebody who goes on with it. Keep names, numbers, decisions and open questions; "
-    "leave out greetings. If there is a summary so far, merge it with the new turns. Write plain sentences, no list, no "
-    "introduction."
+    "leave out greetings. If there is a summary so far, merge it with the new turns. Write plain sentences, without a "
+    "list and without an introduction."
 )
 """Never depends on a request, so that a model server keeps it cached."""
 

@@ -18,7 +18,15 @@ from retrieval.types import Speaker, Turn
 
 _LAST_TURNS = 12  # looked through for the last questions
 _LAST_QUESTIONS = 4
-_MOST_TERMS = 16
+_MOST_ITEM_TERMS = 8
+_MOST_TOPIC_TOKENS = 64
+# How many words are carried into a question that brings none, one, two, three or more of its own that tell something.
+# Those of the last question help where the follow-up stays with its passage, and mislead where it leaves it
+# (bench.conversation).
+_REFERENT_ROOM = (8, 4, 2, 1)
+_REST_ROOM = (16, 12, 5, 2)
+_ENOUGH_TO_CHOOSE = 2  # such words; then only those are carried that tell something too
+_VERB_ENDINGS = ("ing", "ed")
 _ANSWER_CHARS = 300  # of an answer: who or what a question asked for stands at its beginning
 _ITEMS_CHARS = 4000
 _MOST_NAME_WORDS = 4
@@ -50,7 +58,7 @@ def carried_words(question: Sequence[Token], lean: Lean, turns: Sequence[Turn]) 
             continue
         before = _chosen(tokens, lean_of(tokens), topic)
         last = tokens
-        topic = [*before, *tokens][: 4 * _MOST_TERMS] if before or terms_of(tokens) else topic
+        topic = [*before, *tokens][:_MOST_TOPIC_TOKENS] if before or terms_of(tokens) else topic
     answer = recent[-1].text if recent and recent[-1].speaker is Speaker.ASSISTANT else ""
     said = _from_answer(question, lean, last, topic, answer)
     return [*said, *_chosen([*question, *said], lean, topic)]
@@ -58,9 +66,20 @@ def carried_words(question: Sequence[Token], lean: Lean, turns: Sequence[Turn]) 
 
 def own_keys(turns: Sequence[Turn]) -> frozenset[str]:
     """Returns the keys of all content words that a question could have got from these turns."""
+    return frozenset(term.key for tokens in _spoken(turns) for term in terms_of(tokens))
+
+
+def spoken_words(turns: Sequence[Turn]) -> frozenset[str]:
+    """Returns all words that a question could have got from these turns."""
+    pieces = [token for tokens in _spoken(turns) for token in tokens]
+    # Code in backticks is one token; carried over, it has lost them.
+    apart = [part for token in pieces if " " in token.raw for part in tokenise(token.raw)]
+    return frozenset(token.text for token in (*pieces, *apart))
+
+
+def _spoken(turns: Sequence[Turn]) -> list[list[Token]]:
     recent = [turn for turn in turns[-_LAST_TURNS:] if turn.speaker is not Speaker.TOOL]
-    texts = [turn.text[:_ITEMS_CHARS] if turn.speaker is Speaker.ASSISTANT else turn.text for turn in recent]
-    return frozenset(term.key for text in texts for term in terms_of(read(text)))
+    return [read(turn.text) if turn.speaker is Speaker.USER else tokenise(turn.text[:_ITEMS_CHARS]) for turn in recent]
 
 
 def _chosen(question: Sequence[Token], lean: Lean, topic: Sequence[Token]) -> list[Token]:
@@ -72,17 +91,21 @@ def _chosen(question: Sequence[Token], lean: Lean, topic: Sequence[Token]) -> li
     terms: Sequence[Term] = list(
         {term.key: term for term in reversed(terms_of(topic)) if term.key not in keys}.values()
     )[::-1]
-    if lean in (Lean.THING, Lean.PERSON):
-        terms = _referents(terms)
-    elif lean is Lean.REST:
+    if lean is Lean.REST:
         terms = _unchanged(terms, present)
-    return written(topic, terms[:_MOST_TERMS])
+    brought = sum(not term.is_ordinary for term in present)
+    if lean in (Lean.THING, Lean.PERSON) or brought >= _ENOUGH_TO_CHOOSE:
+        terms = [term for term in terms if not term.is_ordinary] or terms
+    rooms = _REFERENT_ROOM if lean in (Lean.THING, Lean.PERSON) else _REST_ROOM
+    return written(topic, _weightiest(terms, rooms[min(brought, len(rooms) - 1)]))
 
 
-def _referents(terms: Sequence[Term]) -> Sequence[Term]:
-    """What a pronoun may stand for: names, and words that are not of the common vocabulary; all when there is none."""
-    telling = [term for term in terms if not term.is_ordinary]
-    return telling or terms
+def _weightiest(terms: Sequence[Term], room: int) -> Sequence[Term]:
+    """As many terms as there is room for: names, then what is of no common vocabulary and looks like no verb."""
+    ranked = sorted(
+        terms, key=lambda term: (not term.is_name, term.is_ordinary, term.token.text.endswith(_VERB_ENDINGS))
+    )
+    return sorted(ranked[:room], key=lambda term: term.place)
 
 
 def _unchanged(terms: Sequence[Term], present: Sequence[Term]) -> Sequence[Term]:
@@ -114,7 +137,7 @@ def _item(question: Sequence[Token], answer: str) -> list[Token]:
     if len(items) < 2 or not places or places[0] >= len(items):
         return []
     tokens = tokenise(items[places[0]])
-    return written(tokens, terms_of(tokens)[: _MOST_TERMS // 2])
+    return written(tokens, terms_of(tokens)[:_MOST_ITEM_TERMS])
 
 
 def _first_name(tokens: Sequence[Token], known: set[str]) -> list[Token]:

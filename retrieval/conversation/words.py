@@ -13,6 +13,7 @@ OBJECTS = word_set("him them it")
 POSSESSIVES = word_set("his her hers its their theirs himself herself itself themselves")
 PERSONAL = word_set("he him his himself she her hers herself they them their theirs themselves")
 DEMONSTRATIVES = word_set("this that these those")
+POINTING = DEMONSTRATIVES | OBJECTS | word_set("more further again")
 # Before "that" these make it a pronoun; elsewhere it mostly opens a clause.
 BEFORE_THAT = word_set(
     """
@@ -37,6 +38,13 @@ CHOSEN = word_set("former latter other others")
 BOTH = word_set("both neither either")
 # A question that opens with one of these and has no verb of its own goes on from the one before.
 JOINING = word_set("and or but also so then ok okay well plus besides hm hmm alright")
+# What one asks about an answer as a whole.
+ABOUT_SPEECH = word_set(
+    """
+    clarify describe detail details elaborate example examples explain further give happen happened info information
+    mean means more repeat say sense show summarise summarize tell understand work works
+    """
+)
 MORE = word_set("more further else again")
 OPENINGS = tuple(
     tuple(opening.split())
