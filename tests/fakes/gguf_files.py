@@ -61,7 +61,7 @@ def _typed(value: Item) -> bytes:
 def _bare(value: float | str) -> bytes:
     if isinstance(value, str):
         return _text(value)
-    return struct.pack("<d" if isinstance(value, float) else "<Q", value)
+    return struct.pack("<Q", value) if isinstance(value, int) else struct.pack("<d", value)
 
 
 def _text(text: str) -> bytes:

@@ -15,7 +15,7 @@ from encoders.gguf_tokenizer import TOKENIZER_FILE, open_tokenization, tokenizer
 from retrieval.generation.llama_launch import Launch, Report
 from retrieval.generation.llama_sizing import launch_of
 from retrieval.settings.generation import BackendSettings
-from tests.fakes.gguf_files import gguf_bytes, model_values, write_gguf
+from tests.fakes.gguf_files import Item, gguf_bytes, model_values, write_gguf
 from tests.fakes.tiny_tokenizers import tiny_tokenizer
 
 
@@ -29,7 +29,11 @@ def test_metadata_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_cache_size_follows_layers_and_lengths_that_are_given(tmp_path: Path) -> None:
     """Heads may be given by layer, and keys and values may have lengths of their own."""
     path = tmp_path / "m.gguf"
-    own = {"llama.attention.head_count_kv": [1, 3], "llama.attention.key_length": 10, "llama.attention.value_length": 6}
+    own: dict[str, Item] = {
+        "llama.attention.head_count_kv": [1, 3],
+        "llama.attention.key_length": 10,
+        "llama.attention.value_length": 6,
+    }
     path.write_bytes(gguf_bytes(model_values() | own))
     assert read_gguf(path, "m").cache_bytes_per_token == (1 + 3) * (10 + 6) * 2
 
