@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 import stat
 import time
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,13 @@ async def ask(*scripts: Script, **changes: Any) -> tuple[str, BackendEnd]:
 def text_of(received: list[Delta]) -> str:
     """Returns the text of pieces."""
     return "".join(piece.text for piece in received)
+
+
+@contextmanager
+def never_accepting() -> Iterator[str]:
+    """Gives the address of a server whose system takes connections, and that takes none of them itself."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
 
 
 def encrypted(folder: Path) -> tuple[ssl.SSLContext, dict[str, str]]:

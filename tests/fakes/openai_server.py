@@ -12,7 +12,7 @@ import json
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -47,6 +47,13 @@ class Raw:
 
 
 @dataclass(frozen=True)
+class Pause:
+    """Gives a client in the same loop the turns that it needs to read what was sent."""
+
+    turns: int = 50
+
+
+@dataclass(frozen=True)
 class Head:
     """Sets the head of a reply with status 200; has to be the first step."""
 
@@ -78,7 +85,7 @@ class HangUp:
     """Ends the body as it should be, and closes the connection although its client may use it again."""
 
 
-Step: TypeAlias = Send | Flood | Raw | Wait | Head | Status | Reset | Cut | HangUp
+Step: TypeAlias = Send | Flood | Raw | Wait | Pause | Head | Status | Reset | Cut | HangUp
 Script: TypeAlias = Sequence[Step]
 
 
@@ -175,13 +182,6 @@ def serving(
     return OpenAIServer(scripts, tls).run()
 
 
-@contextlib.contextmanager
-def never_accepting() -> Iterator[str]:
-    """Gives the address of a server whose system takes connections, and that takes none of them itself."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-
-
 def sse(*events: dict[str, Any] | str) -> bytes:
     """Returns events as a server sends them."""
     return b"".join(
@@ -230,6 +230,9 @@ async def _act(step: Step, writer: asyncio.StreamWriter, exchange: Exchange) -> 
     """Does what is no chunk of the body; returns whether the script goes on."""
     if isinstance(step, Wait):
         await _wait(step.event, exchange)
+    elif isinstance(step, Pause):
+        for _ in range(step.turns):
+            await asyncio.sleep(0)
     elif isinstance(step, Raw):
         writer.write(step.data)
         await writer.drain()

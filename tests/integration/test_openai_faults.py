@@ -14,7 +14,16 @@ import trustme
 
 from retrieval.errors import BackendCut, BackendTimeout, BackendUnavailable, ConfigError
 from retrieval.types import Delta
-from tests.fakes.openai_calls import backend, collect, encrypted, failed, leaving_nothing, text_of, unavailable
+from tests.fakes.openai_calls import (
+    backend,
+    collect,
+    encrypted,
+    failed,
+    leaving_nothing,
+    never_accepting,
+    text_of,
+    unavailable,
+)
 from tests.fakes.openai_server import (
     Cut,
     Flood,
@@ -25,7 +34,6 @@ from tests.fakes.openai_server import (
     Send,
     Wait,
     answer,
-    never_accepting,
     serving,
     sse,
     token,
