@@ -3,6 +3,7 @@
 A mark is `[n]` or `[1, 2]`. It may be cut anywhere by the chunks of a stream, so what could still become a mark is held
 back, and nothing else: at most 32 characters. What a number stands for is known beforehand; a number that stands for
 nothing is taken out of the text, with the space before it, and counted. Brackets inside code are code.
+Where the marks that a model was given are not the citation numbers, they become them.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ _NO_SPACE_BEFORE = " \n\t.,;:!?)]"
 class CitationParser:
     """Parses one answer: feed it pieces, emit what it returns, and finish it once."""
 
-    def __init__(self, citations: Sequence[Citation]) -> None:
+    def __init__(self, citations: Sequence[Citation], marks: Sequence[tuple[int, int]] | None = None) -> None:
+        """`marks` gives each mark's citation number, where they differ (`Arrangement.numbers`)."""
         self._documents = {citation.number: citation.passage.document_id for citation in citations}
+        self._numbers = {number: number for number in self._documents} if marks is None else dict(marks)
         self._found: list[AnswerCitation] = []
         self._unknown = 0
         self._emitted = 0  # code points
@@ -98,13 +101,13 @@ class CitationParser:
             self._settle_space("[", pieces)
             self._emit(mark, pieces)
             return
-        numbers = [int(number) for number in _NUMBER.findall(mark)]
-        known = [number for number in numbers if number in self._documents]
-        self._unknown += len(numbers) - len(known)
+        marks = [int(number) for number in _NUMBER.findall(mark)]
+        known = [self._numbers[number] for number in marks if number in self._numbers]
+        self._unknown += len(marks) - len(known)
         if not known:
             self._taken_out = True
             return
-        if len(known) < len(numbers):
+        if known != marks:
             mark = f"[{', '.join(map(str, known))}]"
         self._settle_space("[", pieces)
         start, end = self._emitted, self._emitted + len(mark)

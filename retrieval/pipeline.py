@@ -1,56 +1,50 @@
-"""The request path, top to bottom: every stage of a request is one `with` block here, in the order in which it runs.
+"""The request path, top to bottom: every stage of a request is one `with` block, in the order in which it runs.
 
-Retrieve: admit, lookup, embed, search, fuse, fetch, rerank, assemble. Generate: the same, then match, generate, verify.
-A known result skips all from embed to assemble, and a known answer that still holds skips generate and verify. Search,
-fuse and fetch of an embedded index never suspend, so the three see one state of the collection.
+Retrieve: admit, rewrite, then those of `finding`: lookup, embed, search, fuse, fetch, rerank, assemble. Generate: the
+same, then match, route, generate, verify. Only a conversation is rewritten. A known answer that still holds skips
+route, generate and verify. The permit is for retrieval alone: answers wait in the queues of their backends.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 
 from encoders.sparse import AsyncSparseEncoder
 from encoders.types import AsyncDenseEncoder
 from indexers.index import Catalog
-from indexers.types import Epoch, SearchQuery
 from rerank.types import AsyncReranker
 from retrieval.admission import Admission
-from retrieval.answers.asking import Asked
-from retrieval.assembly import PassageCounter, assemble
+from retrieval.assembly import PassageCounter
 from retrieval.caching.caches import Caches
-from retrieval.caching.embeddings import CachedQuery
-from retrieval.caching.policy import may_keep
-from retrieval.caching.results import ResultFlight
 from retrieval.clock import Stage, StageClock
+from retrieval.conversation.rewriting import Rewriter
+from retrieval.conversation.summaries import Summaries
 from retrieval.deadline import Deadline
-from retrieval.errors import BackendUnknown, NotCached
-from retrieval.fuse import fuse
-from retrieval.generation.answering import Ended
-from retrieval.generation.backend import Backend
+from retrieval.dispatch.answering import Ended
+from retrieval.dispatch.dispatcher import Dispatcher
+from retrieval.errors import NotCached
+from retrieval.finding import Finder, FindingEngines
 from retrieval.live import LiveSettings
+from retrieval.routing.asking import Reading
+from retrieval.routing.router import Router
 from retrieval.scope import ModelRevisions
+from retrieval.settings.generation import GenerationSettings
 from retrieval.stages.admit import Gate
-from retrieval.stages.answer import Writer, Writing
-from retrieval.stages.embed import DenseEmbedding, DenseQuery, embed_sparse
-from retrieval.stages.fetch import join_passages
-from retrieval.stages.late import LateInteraction
-from retrieval.stages.lookup import Known, Wanted, look_up
-from retrieval.stages.rerank import Cascade, Question
-from retrieval.stages.tasks import Task, answer_of, context_budget, task_of
+from retrieval.stages.answer import Writer, Writing, fell_back
+from retrieval.stages.ask import Asker, Inquiry
+from retrieval.stages.converse import Conversing, conversation_report
+from retrieval.stages.tasks import answer_of, task_of
 from retrieval.trace import Trace
 from retrieval.types import (
     Completed,
     Delta,
+    Explained,
     FinishReason,
     Found,
     GenerateEvent,
     GenerateRequest,
-    Hit,
-    Mode,
     Retrieved,
     RetrieveRequest,
     Usage,
@@ -66,7 +60,7 @@ class Engines:
     caches: Caches
     reranker: AsyncReranker | None
     counter: PassageCounter
-    backends: Mapping[str, Backend]
+    dispatcher: Dispatcher
     sparse: AsyncSparseEncoder | None = None  # of learned term weights; None for BM25
 
     @property
@@ -85,14 +79,17 @@ class Pipeline:
 
     def __init__(self, engines: Engines, admission: Admission, live: LiveSettings) -> None:
         self._engines = engines
-        self._caches = engines.caches
+        self._answers = engines.caches.answers
         self._gate = Gate(admission, engines.catalog, engines.models)
-        self._embedding = DenseEmbedding(engines.encoder)
-        late = LateInteraction(engines.encoder, engines.caches.token_codes)
-        self._cascade = Cascade(late, engines.reranker, engines.caches.pair_scores)
+        parts = FindingEngines(engines.encoder, engines.sparse, engines.reranker, engines.caches)
+        self._finder = Finder(parts, lambda: live.current.cache.policies)
         self._live = live
-        self._results = ResultFlight()
-        self._writer = Writer(engines.caches.answers, lambda: live.current.generation)
+        summaries, dispatcher = Summaries(), engines.dispatcher
+        self._router = Router(dispatcher.services, self._generation)
+        self._asker = Asker(self._router, dispatcher.services, summaries, self._generation)
+        rewriter = Rewriter(lambda: self._generation().conversation)
+        self._conversing = Conversing(rewriter, summaries, self._router, dispatcher, self._generation)
+        self._writer = Writer(engines.caches.answers, dispatcher, self._generation)
 
     async def retrieve(self, request: RetrieveRequest, clock: StageClock, deadline: Deadline) -> Retrieved:
         """Finds the passages that answer a question, and assembles them.
@@ -100,12 +97,13 @@ class Pipeline:
         Raises: every error of the trees of encoders, indexers and retrieval that a stage names.
         """
         trace = Trace(clock)
+        reading = Reading(self._engines.counter, request.thresholds.context_tokens)
         async with self._gate.admitted(request, trace, deadline) as target:
-            task = task_of(request, target, request.thresholds.context_tokens, self._engines.counter)
-            known = await self._look_up(task, None, trace, deadline)
+            task = task_of(await self._rewrite(request, trace, deadline), target, reading)
+            known = await self._finder.look_up(task, None, trace, deadline)
             if known.found is None and request.cache_control.only_if_cached:
                 raise NotCached("result")
-            found = known.found or await self._find_once(task, known, trace, deadline)
+            found = await self._finder.find(task, known, trace, deadline)
             return _retrieved(request, found, trace)
 
     async def generate(
@@ -113,129 +111,75 @@ class Pipeline:
     ) -> AsyncGenerator[GenerateEvent, None]:
         """Yields what was retrieved, then the pieces of the answer, then how it ended.
 
+        Raises: what `retrieve` raises, BackendError, and Overloaded.
+        """
+        trace = Trace(clock)
+        inquiry = self._asker.inquire(request, deadline)
+        writing = await self._read(inquiry, trace, deadline)
+        yield _retrieved(request.retrieve, writing.found, trace, inquiry)
+        answer = self._replay(writing, trace) if writing.match.replay else self._answer(writing, trace, deadline)
+        async with aclosing(answer) as events:
+            async for event in events:
+                yield event
+
+    async def explain(self, request: GenerateRequest, clock: StageClock, deadline: Deadline) -> Explained:
+        """Returns the route that a question would take now; nothing is generated.
+
         Raises: what `retrieve` raises, and BackendError.
         """
         trace = Trace(clock)
-        backend = self._backend(request.backend)
-        settings = self._live.current.generation
-        context_tokens = context_budget(request, backend, settings.instructions)
+        inquiry = self._asker.inquire(request, deadline)
         async with self._gate.admitted(request.retrieve, trace, deadline) as target:
-            task = task_of(request.retrieve, target, context_tokens, backend.counter)
-            asked = answer_of(request, task, backend, settings) if self._caches.answers.enabled else None
-            known = await self._look_up(task, asked, trace, deadline)
-            found = known.found or await self._find_once(task, known, trace, deadline)
-            if not self._may_keep(request.retrieve, found):
-                asked = None
-            with clock.stage(Stage.MATCH):
-                match = known.match or self._caches.answers.gates.match(asked, found, known.equal)
-            if match.replay is None and request.retrieve.cache_control.only_if_cached:
-                raise NotCached("answer")
-            yield _retrieved(request.retrieve, found, trace)
-            writing = Writing(request, found, match, backend, asked)
-            answer = self._replay(writing, trace) if match.replay else self._answer(writing, trace, deadline)
-            async with aclosing(answer) as events:
-                async for event in events:
-                    yield event
+            task = task_of(await self._rewrite(request.retrieve, trace, deadline), target, inquiry.reading)
+            known = await self._finder.look_up(task, None, trace, deadline)
+            found = await self._finder.find(task, known, trace, deadline)
+        with clock.stage(Stage.ROUTE):
+            route = self._router.route(inquiry.asking, found)
+        return Explained(route.report, found.context.token_count, trace.ledger())
 
     async def close(self) -> None:
-        """Gives up the work that requests share, and the answers that are made to compare."""
+        """Gives up the work that requests share, and what is written beside them."""
         await self._writer.close()
-        await self._results.close()
-        await self._embedding.close()
+        await self._conversing.close()
+        await self._finder.close()
 
-    async def _look_up(self, task: Task, asked: Asked | None, trace: Trace, deadline: Deadline) -> Known:
-        if not task.shares:
-            return Known()
-        with trace.clock.stage(Stage.LOOKUP):
-            wanted = Wanted(task.request, task.target.scope, task.result_key, asked)
-            known = await look_up(self._caches, wanted, trace)
-            if known.found is not None and not self._may_keep(task.request, known.found):
-                known = Known(dense=known.dense)  # a policy forbids by now what was kept
-            if known.found is not None:
-                trace.follow(known.found)
-                return known
-            found = await self._results.join(task.result_key, deadline)
-            if found is not None:
-                trace.cache(self._caches.results.name, "flight")
-                trace.follow(found)
-            return Known(found, known.dense, known.equal)
+    async def _read(self, inquiry: Inquiry, trace: Trace, deadline: Deadline) -> Writing:
+        """Retrieves, and decides whether an earlier answer serves or which backend writes a new one."""
+        request = inquiry.request.retrieve
+        async with self._gate.admitted(request, trace, deadline) as target:
+            task = task_of(await self._rewrite(request, trace, deadline), target, inquiry.reading)
+            enabled, sentences = self._answers.enabled, self._generation().extractive_sentences
+            asked = answer_of(inquiry, task, sentences) if enabled else None
+            known = await self._finder.look_up(task, asked, trace, deadline)
+            found = await self._finder.find(task, known, trace, deadline)
+        if not self._finder.may_keep(request, found):
+            asked = None
+        with trace.clock.stage(Stage.MATCH):
+            match = known.match or self._answers.gates.match(asked, found, known.equal)
+        if match.replay is None and request.cache_control.only_if_cached:
+            raise NotCached("answer")
+        route = None
+        if match.replay is None or match.report.shadowed:
+            with trace.clock.stage(Stage.ROUTE):
+                route = self._router.route(inquiry.asking, found)
+                trace.route = route.report if match.replay is None else None
+        return Writing(inquiry, found, match, asked, route)
 
-    async def _find_once(self, task: Task, known: Known, trace: Trace, deadline: Deadline) -> Found:
-        """Finds what is asked; all who ask the same meanwhile get what is found."""
-        if not task.shares:
-            return await self._find(task, None, trace, deadline)
-        work = partial(self._find, task, known.dense, trace, deadline)
-        found, led = await self._results.run(task.result_key, work, deadline)
-        if not led:
-            trace.follow(found)
-        return found
+    def _generation(self) -> GenerationSettings:
+        return self._live.current.generation
 
-    async def _find(self, task: Task, dense: DenseQuery | None, trace: Trace, deadline: Deadline) -> Found:
-        request, index = task.request, task.target.index
-        clock, thresholds = trace.clock, request.thresholds
-        with clock.stage(Stage.EMBED):
-            if dense is None and thresholds.mode is not Mode.SPARSE:
-                dense = await self._embed(task, trace, deadline)
-            elif dense is not None:
-                trace.query_tokens = dense.token_count
-            statistics, sparse = index.statistics, None
-            if thresholds.mode is not Mode.DENSE:
-                sparse = await embed_sparse(self._engines.sparse, request.query, statistics, trace, deadline)
-        with clock.stage(Stage.SEARCH):
-            epoch = index.epoch
-            query = SearchQuery(dense.encoded.vector if dense else None, sparse, thresholds.candidates)
-            async with deadline.bound(Stage.SEARCH):
-                candidates = await index.search(query, task.target.scope.filter)
-            trace.candidates = len(candidates.chunk_ids)
-        with clock.stage(Stage.FUSE):
-            keep = max(thresholds.top_k, self._cascade.depth(thresholds, dense))
-            fused = fuse(candidates, thresholds, statistics.upper_bound(sparse) if sparse else 0.0, keep)
-        with clock.stage(Stage.FETCH):
-            async with deadline.bound(Stage.FETCH):
-                passages = await index.fetch([candidate.chunk_id for candidate in fused])
-            hits = join_passages(fused, passages, task.target.scope.filter, index.definition.fields)
-        if thresholds.rerank:
-            with clock.stage(Stage.RERANK):
-                question = Question(request, dense, index, task.target.scope)
-                hits = await self._cascade.rerank(question, hits, trace, deadline)
-        with clock.stage(Stage.ASSEMBLE):
-            found = self._assemble(task, hits[: thresholds.top_k], epoch, dense, trace, deadline)
-        self._keep_result(task, found)
-        return found
-
-    async def _embed(self, task: Task, trace: Trace, deadline: Deadline) -> DenseQuery:
-        query, scope = task.request.query, task.target.scope
-        key = scope.embedding_key(query)
-        dense = await self._embedding.embed(query, key if task.shares else None, trace, deadline)
-        trace.query_tokens, trace.query_truncated = dense.token_count, dense.truncated
-        if dense.truncated:
-            trace.degrade("query_truncated")
-        elif task.shares:
-            self._caches.embeddings.put(key, CachedQuery(dense.encoded, dense.token_count))
-        return dense
-
-    def _assemble(
-        self, task: Task, hits: list[Hit], epoch: Epoch, dense: DenseQuery | None, trace: Trace, deadline: Deadline
-    ) -> Found:
-        thresholds = task.request.thresholds
-        context = assemble(hits, task.context_tokens, task.counter, thresholds.duplicate_overlap, thresholds.min_score)
-        return Found(
-            hits=tuple(hit for hit in hits if hit.score >= thresholds.min_score),
-            context=context,
-            epoch=epoch,
-            dense=dense.encoded if dense and not dense.truncated else None,
-            query_tokens=trace.query_tokens,
-            query_truncated=trace.query_truncated,
-            candidates=trace.candidates,
-            degraded=trace.shaping,
-            deadline_ns=deadline.at_ns,
-            made_at_s=time.time(),
-        )
+    async def _rewrite(self, request: RetrieveRequest, trace: Trace, deadline: Deadline) -> RetrieveRequest:
+        if not request.turns:
+            return request
+        with trace.clock.stage(Stage.REWRITE):
+            return await self._conversing.standalone(request, trace, deadline)
 
     async def _answer(self, writing: Writing, trace: Trace, deadline: Deadline) -> AsyncGenerator[GenerateEvent, None]:
-        backend, report = writing.backend, writing.match.report
+        report, route = writing.match.report, writing.route
+        assert route is not None
         if not writing.found.context.citations:
-            yield Completed(FinishReason.NO_EVIDENCE, Usage(), (), 0, trace.ledger(), backend.name, "", report)
+            backend = route.report.backend
+            yield Completed(FinishReason.NO_EVIDENCE, Usage(), (), 0, trace.ledger(), backend, "", report)
             return
         ended: Ended | None = None
         with trace.clock.stage(Stage.GENERATE):
@@ -246,13 +190,18 @@ class Pipeline:
                     else:
                         trace.first_delta_ns = trace.first_delta_ns or trace.clock.elapsed_ns()
                         yield piece
-        assert ended is not None  # a stream without its end raises
+            assert ended is not None  # a stream without its end raises
+            trace.generation = ended.report
+            trace.clock.charge(queue_ns=ended.report.queue_ns)
         with trace.clock.stage(Stage.VERIFY):
             verified, end = ended.verified, ended.end
             report = self._writer.finish(writing, ended)
+            if fell_back(writing, ended):
+                trace.step_down("backend_fallback")
         if verified.rest:
             yield Delta(verified.rest)
-        told = (verified.citations, verified.unknown_count, trace.ledger(), backend.name, end.model, report)
+        self._conversing.summarise_later(writing.inquiry)
+        told = (verified.citations, verified.unknown_count, trace.ledger(), ended.report.backend, end.model, report)
         yield Completed(end.finish_reason, end.usage, *told)
 
     async def _replay(self, writing: Writing, trace: Trace) -> AsyncGenerator[GenerateEvent, None]:
@@ -268,22 +217,7 @@ class Pipeline:
         told = (replay.citations, 0, trace.ledger(), answer.backend, answer.model, report)
         yield Completed(FinishReason.STOP, Usage(), *told)
 
-    def _keep_result(self, task: Task, found: Found) -> None:
-        request = task.request
-        current = task.target.scope.epoch == found.epoch  # a write may have come between admission and search
-        stores = task.shares and not request.cache_control.no_store
-        if stores and current and not found.degraded and self._may_keep(request, found):
-            self._caches.results.put(task.result_key, found)
 
-    def _may_keep(self, request: RetrieveRequest, found: Found) -> bool:
-        return may_keep(self._live.current.cache.policies, request.tenant, request.collection, found.hits)
-
-    def _backend(self, name: str) -> Backend:
-        backend = self._engines.backends.get(name)
-        if backend is None:
-            raise BackendUnknown(name, tuple(self._engines.backends))
-        return backend
-
-
-def _retrieved(request: RetrieveRequest, found: Found, trace: Trace) -> Retrieved:
-    return Retrieved(request.request_id, found.hits, found.context, trace.ledger(), found.epoch)
+def _retrieved(request: RetrieveRequest, found: Found, trace: Trace, inquiry: Inquiry | None = None) -> Retrieved:
+    conversation = conversation_report(request, inquiry.history if inquiry else None, trace)
+    return Retrieved(request.request_id, found.hits, found.context, trace.ledger(), found.epoch, conversation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from retrieval.clock import CacheUse, Ledger, RerankReport, StageClock
+from retrieval.route import GenerationReport, RouteReport
 from retrieval.types import Found
 
 _WITHOUT_SHARED = "shared_cache_unavailable"
@@ -18,9 +19,13 @@ class Trace:
         "candidates",
         "clock",
         "first_delta_ns",
+        "generation",
         "query_tokens",
         "query_truncated",
         "rerank",
+        "rewritten",
+        "rewritten_by",
+        "route",
     )
 
     def __init__(self, clock: StageClock) -> None:
@@ -30,6 +35,10 @@ class Trace:
         self.query_truncated = False
         self.candidates = 0
         self.first_delta_ns = 0
+        self.rewritten = ""  # the question as it was searched; empty when it was searched as it is
+        self.rewritten_by = ""
+        self.route: RouteReport | None = None
+        self.generation: GenerationReport | None = None
         self._degraded: list[str] = []
         self._shaping: list[str] = []
         self._caches: list[CacheUse] = []
@@ -44,6 +53,10 @@ class Trace:
         self._degraded.append(step)
         self._shaping.append(step)
 
+    def step_down(self, step: str) -> None:
+        """Names a step down that changed nothing of what was found."""
+        self._degraded.append(step)
+
     def cache(self, name: str, tier: str = "") -> None:
         """Notes that a cache was asked, and where the value was; empty for a miss."""
         self._caches.append(CacheUse(name, bool(tier), tier))
@@ -56,7 +69,7 @@ class Trace:
     def without_shared_tier(self) -> None:
         """Notes that the tier that processes share could not be asked: slower, but nothing else."""
         if not self.lacks_shared_tier:
-            self._degraded.append(_WITHOUT_SHARED)
+            self.step_down(_WITHOUT_SHARED)
 
     def follow(self, found: Found) -> None:
         """Takes over what is to be said of a result that was made for another request."""
@@ -78,4 +91,6 @@ class Trace:
             query_truncated=self.query_truncated,
             candidates=self.candidates,
             first_delta_ns=self.first_delta_ns,
+            route=self.route,
+            generation=self.generation,
         )

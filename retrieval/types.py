@@ -16,7 +16,7 @@ from rerank.calibrate import Mixture
 from rerank.stopping import StopRule
 from retrieval.clock import Ledger
 from retrieval.reuse import NO_REUSE, ReuseReport
-from retrieval.route import ConversationReport, Priority
+from retrieval.route import ConversationReport, Priority, RouteReport
 
 
 class Mode(enum.Enum):
@@ -344,6 +344,15 @@ class Completed:
     backend: str
     model: str
     reuse: ReuseReport = NO_REUSE
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The route that a question would take now."""
+
+    route: RouteReport
+    context_tokens: int
+    ledger: Ledger
 
 
 GenerateEvent: TypeAlias = Retrieved | Delta | Completed

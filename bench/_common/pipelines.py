@@ -22,6 +22,8 @@ from retrieval.admission import Admission
 from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.open import open_caches
 from retrieval.caching.shared import NoSharedTier
+from retrieval.dispatch.open import dispatcher_over
+from retrieval.generation.extractive import ExtractiveBackend
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
 from retrieval.settings import Settings
@@ -64,13 +66,14 @@ async def request_path_over(
         loaded = Loaded(_without_caches(settings), {}, None)
         live = LiveSettings(loaded, lambda: loaded)
         shape = EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)
+        counter = RememberingCounter(encoders.dense.tokenization, knows_passages=True)
         engines = Engines(
             catalog=catalog,
             encoder=encoder,
             caches=open_caches(live, shape, NoSharedTier()),
             reranker=reranker,
-            counter=RememberingCounter(encoders.dense.tokenization, knows_passages=True),
-            backends={},
+            counter=counter,
+            dispatcher=dispatcher_over(ExtractiveBackend("extractive", 8192, counter, None, lambda: 3)),
         )
         admission = settings.admission
         gate = Admission(admission.max_concurrent, admission.max_queued, admission.max_wait_ms)

@@ -20,9 +20,10 @@ class AnswerShape:
     tokenizer: str
     template: int
     instructions: str
+    conversation: str  # what the model reads of earlier turns
     extractive_sentences: int
-    backend: str
-    model: str
+    backend: str  # that was asked for, by name or as the router's choice
+    backends: tuple[tuple[str, str], ...]  # that may have answered, each with its model
     temperature: float
     max_output_tokens: int
 

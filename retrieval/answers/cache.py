@@ -14,7 +14,7 @@ from retrieval.answers.operating import AnswerOperations, Served
 from retrieval.answers.risks import Risks
 from retrieval.answers.store import AnswerStore, Kept
 from retrieval.caching.shared import SharedTier, Stored
-from retrieval.generation.answering import Verified
+from retrieval.dispatch.answering import Verified
 from retrieval.settings.caching import AnswerCacheSettings
 from retrieval.types import BackendEnd, FinishReason, Found
 

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from indexers.types import Passage
 from retrieval.assembly.counting import PassageCounter
 from retrieval.assembly.duplicates import KeptTexts, word_grams
+from retrieval.assembly.gap import cut_at_gap
 from retrieval.assembly.merging import Source, Sources, uncovered_text
 from retrieval.assembly.template import BLOCK_SEPARATOR, source_block, source_mark
-from retrieval.types import Citation, Context, Dropped, DropReason, Hit
+from retrieval.types import Citation, Context, Dropped, DropReason, Hit, PassageBounds
 
 # No tokenizer averages this many characters a token over a passage; a text that needs it is not worth counting.
 _MOST_CHARS_PER_TOKEN = 16
@@ -29,16 +30,23 @@ def assemble(
     counter: PassageCounter,
     duplicate_overlap: float,
     min_score: float,
+    passages: PassageBounds | None = None,
 ) -> Context:
     """Packs hits, best first, into a budget of tokens and lists every hit that is left out, with the reason.
 
-    A hit whose score equals `min_score` stays. Citations are numbered from 1 in order of relevance; their passages are
-    exact spans of their documents. The context is empty when nothing is left.
+    A hit whose score equals `min_score` stays; with `passages`, those below the largest gap between scores are left
+    out. Citations are numbered from 1 in order of relevance; their passages are exact spans of their documents. The
+    context is empty when nothing is left.
     """
     packer = _Packer(budget_tokens, counter, duplicate_overlap, longest_number=len(hits))
     dropped: dict[int, DropReason] = {}
+    scores = [hit.score for hit in hits if hit.score >= min_score]
+    kept = len(scores) if passages is None else cut_at_gap(scores, passages.least, passages.most)
     for rank, hit in enumerate(hits):
-        reason = DropReason.MIN_SCORE if hit.score < min_score else packer.offer(rank, hit)
+        if hit.score < min_score:
+            reason: DropReason | None = DropReason.MIN_SCORE
+        else:
+            reason = packer.offer(rank, hit) if rank < kept else DropReason.GAP
         if reason is not None:
             dropped[rank] = reason
     text, citations, token_count = packer.finish(hits, dropped)

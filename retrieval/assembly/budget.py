@@ -26,7 +26,7 @@ def generation_budget(
     Raises:
         InvalidRequest: the output leaves no room for any question, or the question none for context.
     """
-    fixed = counter.count(instructions) + counter.count(user_message("", "")) + CHAT_TEMPLATE_MARGIN_TOKENS
+    fixed = counter.count(instructions) + counter.count(user_message("-", "")) + CHAT_TEMPLATE_MARGIN_TOKENS
     room = window_tokens - fixed - LEAST_CONTEXT_TOKENS
     if max_output_tokens >= room:
         raise InvalidRequest(

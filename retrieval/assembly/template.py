@@ -1,20 +1,22 @@
 """Every character of a prompt that is not a passage, a question or an instruction.
 
 They live in one file and never depend on anything but the passage, so that equal contexts are equal byte for byte: a
-model server's prefix cache matches on nothing less. The question comes last for the same reason.
+model server's prefix cache matches on nothing less. What is shared most stands first for the same reason: the sources,
+which other people's questions find too, then the conversation, which is one person's, and the question last.
 """
 
 from __future__ import annotations
 
 from indexers.types import Passage
 
-TEMPLATE = 1
+TEMPLATE = 2
 """Raised with every change of what stands here, since answers to other prompts are other answers."""
 
 BLOCK_SEPARATOR = "\n\n"
 TRAIL_SEPARATOR = " > "
 USER_PREFIX = "Sources:\n\n"
-USER_INFIX = "\n\nQuestion: "
+CONVERSATION_PREFIX = "Conversation so far:\n\n"
+QUESTION_PREFIX = "Question: "
 
 CHAT_TEMPLATE_MARGIN_TOKENS = 64
 """Tokens kept free for what a chat template puts around two messages, and for what joining them may add."""
@@ -48,6 +50,17 @@ def source_trail(passage: Passage) -> str:
     return trail if len(trail) <= _LONGEST_TRAIL else trail[: _LONGEST_TRAIL - 1] + "…"
 
 
-def user_message(context: str, question: str) -> str:
-    """Returns the text of the user's turn: the sources, then the question."""
-    return f"{USER_PREFIX}{context}{USER_INFIX}{question}"
+def user_message(sources: str, question: str, conversation: str = "", ranking: str = "") -> str:
+    """Returns the text of the user's turn: the sources, the conversation so far, the ranking of sources, the question.
+
+    Without sources and conversation it is the question alone.
+    """
+    if not (sources or conversation):
+        return question
+    parts = (
+        USER_PREFIX + sources if sources else "",
+        CONVERSATION_PREFIX + conversation if conversation else "",
+        ranking,
+        QUESTION_PREFIX + question,
+    )
+    return BLOCK_SEPARATOR.join(part for part in parts if part)

@@ -46,7 +46,22 @@ def remarks(ledger: dict[str, Any]) -> list[str]:
     if ledger["first_delta_ns"]:
         said.append(f"first words after {_ms(ledger['first_delta_ns'])} ms")
     said += [f"cache {use['cache']}: {_use(use)}" for use in ledger["caches"]]
-    return said + (_reranking(ledger["rerank"]) if ledger["rerank"] else [])
+    said += _reranking(ledger["rerank"]) if ledger["rerank"] else []
+    return said + (_generation(ledger) if ledger["generation"] else [])
+
+
+def _generation(ledger: dict[str, Any]) -> list[str]:
+    report, route = ledger["generation"], ledger["route"]
+    chosen = f" ({route['reason']})" if route else ""
+    figures = (
+        f"queued {_ms(report['queue_ns']) or 0} ms",
+        f"first token after {_ms(report['first_token_ns']) or 0} ms",
+        f"{_ms(report['token_ns']) or 0} ms a token",
+        f"{_ms(report['total_ns']) or 0} ms in all",
+    )
+    said = [f"backend {report['backend']}{chosen}: {', '.join(figures)}"]
+    failed = [f"{each['backend']}: {each['outcome']}" for each in report["attempts"] if each["outcome"] != "answered"]
+    return said + ([f"asked besides: {', '.join(failed)}"] if failed else [])
 
 
 def _use(use: dict[str, Any]) -> str:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from retrieval.citations import CitationParser
+from retrieval.dispatch.types import AnswerEvent, Began, Finished
 from retrieval.errors import BackendCut
-from retrieval.generation.backend import Backend
-from retrieval.types import AnswerCitation, BackendEnd, Delta, GenerationParams, Prompt
+from retrieval.route import GenerationReport
+from retrieval.types import AnswerCitation, BackendEnd, Delta
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Ended:
     """The end of a whole answer."""
 
     end: BackendEnd
+    report: GenerationReport
     streamed: str  # the text up to here
     parser: CitationParser
 
@@ -41,26 +43,30 @@ class Verified:
     unknown_count: int  # marks that stand for nothing
 
 
-async def answer_pieces(
-    backend: Backend, prompt: Prompt, params: GenerationParams
-) -> AsyncGenerator[Delta | Ended, None]:
-    """Yields pieces, none of them empty, then one `Ended`.
+async def answer_pieces(events: AsyncGenerator[AnswerEvent, None]) -> AsyncGenerator[Delta | Ended, None]:
+    """Yields pieces, none of them empty, then one `Ended`; closes the events.
 
     Raises:
-        BackendError: what the backend raises; BackendCut when its stream has no end.
+        BackendError: what the events raise; BackendCut when they have no end.
     """
-    parser, settled = CitationParser(prompt.context.citations), list[str]()
-    async with aclosing(backend.stream(prompt, params)) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, BackendEnd):
-                yield Ended(piece, "".join(settled), parser)
+    backend, parser, settled = "", CitationParser(()), list[str]()
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, Delta):
+                text = parser.feed(event.text)
+                if text:
+                    settled.append(text)
+                if text or event.reasoning or event.tool_calls:
+                    yield Delta(text, event.reasoning, event.tool_calls)
+            elif isinstance(event, Began):
+                backend = event.backend
+                parser = CitationParser(event.prompt.context.citations, event.prompt.sources.numbers)
+            elif isinstance(event, Finished):
+                yield Ended(event.end, event.report, "".join(settled), parser)
                 return
-            if text := parser.feed(piece.text):
-                settled.append(text)
-                yield Delta(text)
-    raise BackendCut(backend.name, parser.emitted_chars)
+    raise BackendCut(backend, parser.emitted_chars, "its stream has no end")
 
 
 def size_of(piece: Delta | Ended) -> int:
     """Returns the bytes of a piece, about."""
-    return 64 + (4 * len(piece.text) if isinstance(piece, Delta) else 0)
+    return 64 + (4 * (len(piece.text) + len(piece.reasoning)) if isinstance(piece, Delta) else 0)

@@ -1,16 +1,22 @@
 """A prompt as chat messages, byte for byte the same for the same prompt.
 
-Instructions first, then sources, then the question: what is most often shared stands first, where a model server's
-prefix cache can find it again.
+Instructions first, then sources, then the conversation, then the question: what is most often shared stands first,
+where a model server's prefix cache can find it again. Earlier turns stand in the user's message as text, after the
+sources: turns of their own would have to stand before them, and nothing behind the first one would ever be shared.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from retrieval.assembly.template import user_message
-from retrieval.types import Prompt
+from retrieval.citations import CitationParser
+from retrieval.types import Conversation, Prompt, Speaker
+
+_SUMMARY = "(Earlier: {})"
+_NAMES = {Speaker.USER: "User", Speaker.ASSISTANT: "Assistant", Speaker.TOOL: "Tool"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +29,27 @@ class ChatMessage:
 
 def chat_messages(prompt: Prompt) -> tuple[ChatMessage, ChatMessage]:
     """Returns the system's turn, then the user's."""
+    conversation = conversation_text(prompt.conversation)
     return (
         ChatMessage("system", prompt.instructions),
-        ChatMessage("user", user_message(prompt.sources.text, prompt.question)),
+        ChatMessage("user", user_message(prompt.sources.text, prompt.question, conversation, prompt.sources.ranking)),
     )
+
+
+def conversation_text(conversation: Conversation) -> str:
+    """Returns the earlier turns as a model reads them; empty when there are none.
+
+    Citation marks are taken out of them, since their numbers stand for sources of another prompt.
+    """
+    lines = [_SUMMARY.format(conversation.summary)] if conversation.summary else []
+    lines += [f"{_NAMES[turn.speaker]}: {_without_marks(turn.text)}" for turn in conversation.turns]
+    return "\n".join(lines)
+
+
+@lru_cache(maxsize=512)
+def _without_marks(text: str) -> str:
+    if "[" not in text:
+        return text
+    parser = CitationParser(())
+    settled = parser.feed(text)
+    return settled + parser.finish()[0]

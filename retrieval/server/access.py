@@ -13,6 +13,7 @@ ROLES: Mapping[str, Role] = {
     "/headrace.v1.RetrievalService/Retrieve": "read",
     "/headrace.v1.RetrievalService/Generate": "read",
     "/headrace.v1.RetrievalService/ReportAnswer": "read",
+    "/headrace.v1.RetrievalService/ExplainRoute": "read",
     "/headrace.v1.EncodingService/Embed": "read",
     "/headrace.v1.EncodingService/Rerank": "read",
     "/headrace.v1.EncodingService/CountTokens": "read",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from retrieval.caching.caches import Caches
 from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.open import open_caches, open_shared_tier
 from retrieval.caching.operating import Chosen, forget
-from retrieval.generation.backend import Backend
+from retrieval.dispatch.open import open_dispatcher
 from retrieval.generation.open import open_backends
 from retrieval.identity import Authenticator
 from retrieval.live import LiveSettings
@@ -47,6 +47,7 @@ from retrieval.server.services.encoding import Counters, EncodingService
 from retrieval.server.services.index import IndexService
 from retrieval.server.services.retrieval import RetrievalService
 from retrieval.settings import Settings
+from retrieval.telemetry.backends import BackendCollector
 from retrieval.telemetry.caches import CacheCollector
 from retrieval.telemetry.metrics import Metrics
 from retrieval.token_counters import BUNDLED, BUNDLED_MODEL, open_counter
@@ -109,8 +110,7 @@ async def build(live: LiveSettings) -> AsyncIterator[App]:
         caches = open_caches(live, shape, shared, learned)
         await stack.enter_async_context(saving(caches.answers))
         engines = _engines(opened, live, caches)
-        for backend in engines.backends.values():
-            stack.push_async_callback(backend.close)
+        stack.push_async_callback(engines.dispatcher.close)
         app = _app(opened, engines, live)
         stack.push_async_callback(app.pipeline.close)
         yield app
@@ -120,15 +120,15 @@ def _engines(opened: _Opened, live: LiveSettings, caches: Caches) -> Engines:
     settings, encoder = live.current, opened.encoder
     same_tokenizer = settings.context.tokenizer == BUNDLED and settings.encoders.dense.model == BUNDLED_MODEL
     counter = open_counter(settings.context.tokenizer, knows_passages=same_tokenizer)
+    sentences = lambda: live.current.generation.extractive_sentences  # noqa: E731
+    servers = open_backends(settings.generation, counter, encoder, sentences, settings.data.folder / "models")
     return Engines(
         catalog=opened.catalog,
         encoder=encoder,
         caches=caches,
         reranker=opened.reranker,
         counter=counter,
-        backends=open_backends(
-            settings.generation, counter, encoder, lambda: live.current.generation.extractive_sentences
-        ),
+        dispatcher=open_dispatcher(servers, lambda: live.current.generation),
         sparse=opened.sparse,
     )
 
@@ -139,6 +139,7 @@ def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
     indexers = indexer_of(settings.chunking, opened.encoder, opened.scheduler, opened.sparse)
     metrics, drain, models = Metrics(), Drain(), _models(opened)
     metrics.registry.register(CacheCollector(engines.caches))
+    metrics.registry.register(BackendCollector(engines.dispatcher.stats))
     counters = Counters(opened.encoder.tokenization, engines.counter)
     return App(
         pipeline=pipeline,
@@ -152,7 +153,9 @@ def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
         retrieval=RetrievalService(pipeline, engines.caches.answers.operations, live),
         encoding=EncodingService(opened.encoder, opened.reranker, counters),
         index=IndexService(opened.catalog, indexers, partial(_forget, engines.caches)),
-        admin=AdminService(_about(opened.scheduler, models, engines.backends), opened.catalog, engines.caches, live),
+        admin=AdminService(
+            _about(opened.scheduler, models, list(engines.dispatcher.services)), opened.catalog, engines.caches, live
+        ),
     )
 
 
@@ -172,12 +175,12 @@ def _admission(live: LiveSettings) -> Admission:
     return admission
 
 
-def _about(scheduler: TokenScheduler, models: Sequence[ServedModel], backends: Mapping[str, Backend]) -> About:
+def _about(scheduler: TokenScheduler, models: Sequence[ServedModel], backends: list[str]) -> About:
     return About(
         version=version("headrace"),
         models=models,
         workers=scheduler.stats().workers,
-        backends=list(backends),
+        backends=backends,
         ns_per_token=lambda: scheduler.stats().ns_per_token,
     )
 

@@ -25,6 +25,9 @@ def channel_options(settings: ServerSettings) -> tuple[tuple[str, Any], ...]:
         ("grpc.max_send_message_length", settings.max_message_bytes),
         ("grpc.http2.min_ping_interval_without_data_ms", _PING_INTERVAL_MS),  # lets clients ping quiet streams
         ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.keepalive_time_ms", int(settings.keepalive_s * 1e3)),
+        ("grpc.keepalive_timeout_ms", _PING_INTERVAL_MS),
+        ("grpc.http2.max_pings_without_data", 0),  # a quiet stream is pinged as often as a busy one
     )
 
 

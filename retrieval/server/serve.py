@@ -37,6 +37,7 @@ from retrieval.server.health import Health
 from retrieval.server.interpreter import settle
 from retrieval.server.listening import channel_options, listen_tcp, listening_unix
 from retrieval.server.measuring import measuring_costs
+from retrieval.server.warming import warming
 from retrieval.settings.load import Loaded
 from retrieval.telemetry.endpoint import metrics_endpoint
 from retrieval.telemetry.log import configure_log
@@ -87,6 +88,8 @@ async def run(live: LiveSettings) -> None:
         stack.enter_context(endpoint_file(live.current.data.folder, address))
         _log.info("serving", address=address, unix_socket=settings.unix_socket, metrics_port=settings.metrics_port)
         await stack.enter_async_context(measuring_costs(app.models, app.scheduler))
+        services = app.engines.dispatcher.services
+        await stack.enter_async_context(warming(services, live.current.generation.instructions))
         await stop.wait()
         _log.info("stopping", grace_s=settings.grace_s)
     _log.info("stopped")

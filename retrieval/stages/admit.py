@@ -40,7 +40,7 @@ class Gate:
         """Holds a permit while the body runs; the time until then is charged to ADMIT."""
         async with AsyncExitStack() as held:
             with trace.clock.stage(Stage.ADMIT):
-                waited_ns = await self.admission.acquire(deadline)
+                waited_ns = await self.admission.acquire(deadline, request.tenant)
                 held.callback(self.admission.release)
                 trace.clock.charge(queue_ns=waited_ns)
                 async with deadline.bound(Stage.ADMIT):

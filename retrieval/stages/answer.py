@@ -1,4 +1,4 @@
-"""Prompt to answer: written by a backend, once for all who ask the same meanwhile, or replayed from the cache.
+"""Route to answer: written by a backend, once for all who ask the same meanwhile, or replayed from the cache.
 
 What was written is kept when it may serve again, and the cache learns how answers to similar questions compare with it.
 """
@@ -19,15 +19,17 @@ from retrieval.caching.chain import Bounds
 from retrieval.caching.keys import CacheKey
 from retrieval.caching.stream_flight import StreamFlight
 from retrieval.deadline import Deadline
-from retrieval.errors import BackendError, DeadlineExceeded
-from retrieval.generation.answering import Ended, answer_pieces, size_of
-from retrieval.generation.backend import Backend
+from retrieval.dispatch.answering import Ended, answer_pieces, size_of
+from retrieval.dispatch.dispatcher import Dispatcher
+from retrieval.dispatch.types import Route
+from retrieval.errors import BackendError, DeadlineExceeded, Overloaded
 from retrieval.reuse import ReuseReport
 from retrieval.scope import within
 from retrieval.settings.generation import GenerationSettings
-from retrieval.types import Arrangement, Delta, Found, GenerateRequest, GenerationParams, Prompt
+from retrieval.stages.ask import Inquiry
+from retrieval.types import Delta, Found
 
-_BOUNDS = Bounds(max_items=1_000_000, max_bytes=64 * 1024 * 1024)
+_BOUNDS = Bounds(max_items=1_000_000, max_bytes=2 * 1024 * 1024)
 _log = structlog.get_logger("headrace")
 
 
@@ -35,18 +37,19 @@ _log = structlog.get_logger("headrace")
 class Writing:
     """An answer that is to be written or replayed."""
 
-    request: GenerateRequest
+    inquiry: Inquiry
     found: Found
     match: Match
-    backend: Backend
     asked: Asked | None  # None when it is for this request alone, and nothing may be kept
+    route: Route | None  # None when nothing is to be written
 
 
 class Writer:
     """Writes answers. `settings` gives those in force."""
 
-    def __init__(self, cache: AnswerCache, settings: Callable[[], GenerationSettings]) -> None:
+    def __init__(self, cache: AnswerCache, dispatcher: Dispatcher, settings: Callable[[], GenerationSettings]) -> None:
         self._cache = cache
+        self._dispatcher = dispatcher
         self._settings = settings
         self._flight: StreamFlight[Delta | Ended] = StreamFlight(_BOUNDS, size_of)
         self._shadow = Shadow()
@@ -56,7 +59,8 @@ class Writer:
         """Gives the pieces of the answer, none of them empty, then one `Ended`; leaving the body ends the work.
 
         Raises:
-            BackendError: the backend failed; the answer is not whole.
+            BackendError: no backend of the route answers, or one broke off; the answer is not whole.
+            Overloaded: all of them are full.
         """
         asked = writing.asked
         if asked is None or asked.control.no_cache:
@@ -71,9 +75,9 @@ class Writer:
     def finish(self, writing: Writing, ended: Ended) -> ReuseReport:
         """Keeps a new answer, learns from it, and reports both."""
         asked, match = writing.asked, writing.match
-        if asked is None:
+        if asked is None or fell_back(writing, ended):
             return match.report
-        made = Made(ended.verified, ended.end, writing.backend.name)
+        made = Made(ended.verified, ended.end, ended.report.backend)
         if match.pending is not None and made.whole:
             self._cache.learn(asked, match.pending, ended.verified.text)
         if not self._cache.keep(asked, writing.found, made):
@@ -83,7 +87,7 @@ class Writer:
     def compare_later(self, writing: Writing) -> ReuseReport:
         """Starts a new answer beside one that served, if it was drawn for that; returns the report of both."""
         report = writing.match.report
-        self._cache.served(writing.request.retrieve.request_id, writing.match)
+        self._cache.served(writing.inquiry.request.retrieve.request_id, writing.match)
         if not report.shadowed:
             return report
         if not self._shadow.has_room:
@@ -106,24 +110,27 @@ class Writer:
         try:
             async with aclosing(self._pieces(writing, self._latest_ns())) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, Ended) and Made(piece.verified, piece.end, writing.backend.name).whole:
+                    if isinstance(piece, Ended) and Made(piece.verified, piece.end, piece.report.backend).whole:
                         text = piece.verified.text
                         agree = self._cache.learn(writing.asked, writing.match.pending, text, shadowed=True)
                         _log.info("answer_compared", key=writing.match.report.key, agree=agree)
-        except (BackendError, DeadlineExceeded) as error:
+        except (BackendError, DeadlineExceeded, Overloaded) as error:
             _log.warning("answer_not_compared", key=writing.match.report.key, error=type(error).__name__)
 
     def _pieces(self, writing: Writing, deadline_ns: int) -> AsyncGenerator[Delta | Ended, None]:
-        request = writing.request
-        context = writing.found.context
-        sources = Arrangement.by_relevance(context)
-        prompt = Prompt(self._settings().instructions, context, request.retrieve.query, sources)
-        params = GenerationParams(request.max_output_tokens, request.temperature, deadline_ns)
-        return answer_pieces(writing.backend, prompt, params)
+        assert writing.route is not None
+        return answer_pieces(self._dispatcher.stream(writing.route, writing.inquiry.job(deadline_ns)))
 
     def _latest_ns(self) -> int:
         """No caller's deadline is that of work that others may join."""
         return Deadline.after(self._settings().timeout_ms / 1e3).at_ns
+
+
+def fell_back(writing: Writing, ended: Ended) -> bool:
+    """Tells whether another backend answered than the route's first, or one that did not get the whole context."""
+    assert writing.route is not None
+    first = writing.route.legs[0]
+    return first.service.settings.name != ended.report.backend or first.context is not writing.found.context
 
 
 def _stream_key(asked: Asked, writing: Writing) -> CacheKey:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from retrieval.answers.asking import AnswerShape, Asked, asked_of
-from retrieval.assembly import PassageCounter, generation_budget
+from retrieval.assembly import PassageCounter
 from retrieval.assembly.template import TEMPLATE
 from retrieval.caching.keys import CacheKey
-from retrieval.generation.backend import Backend
-from retrieval.settings.generation import GenerationSettings
+from retrieval.generation.messages import conversation_text
+from retrieval.routing.asking import Reading
 from retrieval.stages.admit import Target
-from retrieval.types import GenerateRequest, RetrieveRequest, Thresholds
+from retrieval.stages.ask import Inquiry
+from retrieval.types import RetrieveRequest, Thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,41 +40,30 @@ class Task:
         return self.request.thresholds.use_cache
 
 
-def task_of(request: RetrieveRequest, target: Target, context_tokens: int, counter: PassageCounter) -> Task:
+def task_of(request: RetrieveRequest, target: Target, reading: Reading) -> Task:
     """Returns the retrieval of a request."""
-    shape = ResultShape(request.thresholds, context_tokens, counter.name)
-    return Task(request, target, context_tokens, counter, target.scope.result_key(request.query, shape))
+    shape = ResultShape(request.thresholds, reading.context_tokens, reading.counter.name)
+    key = target.scope.result_key(request.query, shape)
+    return Task(request, target, reading.context_tokens, reading.counter, key)
 
 
-def answer_of(request: GenerateRequest, task: Task, backend: Backend, settings: GenerationSettings) -> Asked | None:
+def answer_of(inquiry: Inquiry, task: Task, extractive_sentences: int) -> Asked | None:
     """Returns the question as the answer cache sees it; None when the request shares nothing."""
-    if not task.shares:
+    request, asking = inquiry.request, inquiry.asking
+    if not task.shares or request.tools is not None:
         return None
-    retrieve = request.retrieve
+    retrieve, target = task.request, task.target
     shape = AnswerShape(
         thresholds=retrieve.thresholds,
         context_tokens=task.context_tokens,
         tokenizer=task.counter.name,
         template=TEMPLATE,
-        instructions=settings.instructions,
-        extractive_sentences=settings.extractive_sentences,
-        backend=backend.name,
-        model=backend.model,
+        instructions=asking.instructions,
+        conversation=conversation_text(asking.conversation),
+        extractive_sentences=extractive_sentences,
+        backend=request.backend,
+        backends=inquiry.backends,
         temperature=request.temperature,
         max_output_tokens=request.max_output_tokens,
     )
-    target = task.target
     return asked_of(retrieve.query, target.scope, shape, task.result_key, target.read_at_ns, retrieve.cache_control)
-
-
-def context_budget(request: GenerateRequest, backend: Backend, instructions: str) -> int:
-    """Returns the tokens of context that fit into a backend's window beside instructions, question and answer."""
-    retrieve = request.retrieve
-    return generation_budget(
-        backend.context_window_tokens,
-        instructions,
-        retrieve.query,
-        request.max_output_tokens,
-        backend.counter,
-        retrieve.thresholds.context_tokens,
-    )

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from retrieval.clock import Ledger, RerankReport, Stage
 from retrieval.reuse import ReuseReport
+from retrieval.route import GenerationReport
 
 _STEP = re.compile(r"[a-z_]{1,40}")
 # Why no answer served again: the gates' own reasons, and what the guard finds two questions to differ in.
@@ -52,6 +53,10 @@ class Metrics:
         text = "Pairs for the cross-encoder: run, or known."
         self._pairs = counter("headrace_rerank_pairs", text, ("source",))
         self._pair_tokens = counter("headrace_rerank_tokens", "Tokens that the cross-encoder ran on.")
+        text = "Time of answers: for a server, to its first token, between tokens, to the end; and for callers."
+        self._generation = histogram(
+            "headrace_generation_seconds", text, ("part", "backend"), buckets=_REQUEST_BUCKETS_S
+        )
         text = "Passages scored by late interaction, by where their token vectors came from."
         self._late = counter("headrace_late_passages", text, ("source",))
 
@@ -84,11 +89,24 @@ class Metrics:
             self._degraded.labels(step if _STEP.fullmatch(step) else "other").inc()
         if ledger.rerank is not None:
             self._rerank(ledger.rerank)
+        if ledger.generation is not None:
+            self._generated(ledger.generation, ledger.first_delta_ns)
 
     def answer(self, reuse: ReuseReport) -> None:
         """Counts an answer that ended, by what the answer cache did."""
         reason = reuse.reason or "none"
         self._answers.labels(reuse.reuse.value, reason if reason in _REASONS else "other").inc()
+
+    def _generated(self, report: GenerationReport, first_delta_ns: int) -> None:
+        parts = {
+            "queue": report.queue_ns,
+            "first_token": report.first_token_ns,
+            "token": report.token_ns,
+            "total": report.total_ns,
+            "caller_first_token": first_delta_ns,
+        }
+        for part, spent_ns in parts.items():
+            self._generation.labels(part, report.backend).observe(spent_ns / 1e9)
 
     def _rerank(self, report: RerankReport) -> None:
         self._reranks.labels(report.stop or "skipped").inc()

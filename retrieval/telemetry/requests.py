@@ -9,6 +9,7 @@ import structlog
 
 from retrieval.clock import Ledger, RerankReport
 from retrieval.reuse import ReuseReport
+from retrieval.route import GenerationReport
 from retrieval.scope import Identity
 
 _log = structlog.get_logger("headrace")
@@ -60,6 +61,19 @@ def _ledger_fields(ledger: Ledger) -> dict[str, object]:
         "candidates": ledger.candidates,
         "query_tokens": ledger.query_tokens,
         "rerank": None if ledger.rerank is None else _rerank_fields(ledger.rerank),
+        **(_generation_fields(ledger.generation) if ledger.generation else {}),
+        **({"route": ledger.route.backend, "route_reason": ledger.route.reason} if ledger.route else {}),
+    }
+
+
+def _generation_fields(report: GenerationReport) -> dict[str, object]:
+    return {
+        "backend": report.backend,
+        "backend_queue_ms": _ms(report.queue_ns),
+        "first_token_ms": _ms(report.first_token_ns),
+        "token_ms": _ms(report.token_ns),
+        "generation_ms": _ms(report.total_ns),
+        "attempts": [f"{attempt.backend}/{attempt.server}:{attempt.outcome.value}" for attempt in report.attempts],
     }
 
 

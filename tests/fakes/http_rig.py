@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,8 @@ from openai import AsyncOpenAI
 
 from headrace.v1 import index_pb2
 from indexers.errors import CollectionNotFound
+from retrieval.clock import StageClock
+from retrieval.deadline import Deadline
 from retrieval.identity import Authenticator
 from retrieval.live import LiveSettings
 from retrieval.server.convert.models import ServedModel
@@ -26,6 +29,7 @@ from retrieval.settings.http import HttpSettings
 from retrieval.settings.load import Loaded
 from retrieval.settings.service import ApiKey, AuthSettings
 from retrieval.telemetry.metrics import Metrics
+from retrieval.types import GenerateEvent, GenerateRequest, Retrieved
 from tests.fakes.encoders import HashEncoder, PieceCounter
 from tests.fakes.request_path import ScriptedPath
 from tests.fakes.rerankers import ScriptedReranker
@@ -34,6 +38,35 @@ MODELS = [
     ServedModel("dense", "hash", "r1", 8, 256, None, None),
     ServedModel("cross_encoder", "scripted", "r1", 0, 256, None, None),
 ]
+
+
+class AnsweringPath(ScriptedPath):
+    """Answers with the events that a test gives, after what was retrieved; waits at `None` for `go`."""
+
+    def __init__(self, *events: GenerateEvent | BaseException | None, retrieved: Retrieved | None = None) -> None:
+        super().__init__()
+        self.asked: list[GenerateRequest] = []
+        self.go = asyncio.Event()
+        self._events = events
+        self._retrieved = retrieved
+
+    async def generate(
+        self, request: GenerateRequest, clock: StageClock, deadline: Deadline
+    ) -> AsyncGenerator[GenerateEvent, None]:
+        self.asked.append(request)
+        found = await self.retrieve(request.retrieve, clock, deadline)
+        yield self._retrieved or found
+        try:
+            for event in self._events:
+                if event is None:
+                    self.entered.set()
+                    await self.go.wait()
+                elif isinstance(event, BaseException):
+                    raise event
+                else:
+                    yield event
+        finally:
+            self.closed += 1
 
 
 class TwoCollections:

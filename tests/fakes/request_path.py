@@ -9,10 +9,12 @@ from indexers.types import Epoch
 from retrieval.clock import Ledger, Stage, StageClock, StageCost
 from retrieval.deadline import Deadline
 from retrieval.errors import Overloaded
+from retrieval.route import RouteReport
 from retrieval.types import (
     Completed,
     Context,
     Delta,
+    Explained,
     FinishReason,
     GenerateEvent,
     GenerateRequest,
@@ -59,6 +61,11 @@ class ScriptedPath:
         finally:
             self.closed += 1
         yield Completed(FinishReason.STOP, Usage(1, 1), (), 0, _LEDGER, request.backend, "scripted")
+
+    async def explain(self, request: GenerateRequest, clock: StageClock, deadline: Deadline) -> Explained:
+        """Says that the only backend would answer."""
+        await self.retrieve(request.retrieve, clock, deadline)
+        return Explained(RouteReport("scripted", "only"), 0, _LEDGER)
 
     async def _behave(self, query: str) -> None:
         if "raise" in query:

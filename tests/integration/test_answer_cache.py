@@ -17,6 +17,7 @@ from retrieval.answers.guard import compare, read_facts
 from retrieval.answers.similarity import features_of
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
+from retrieval.dispatch.open import dispatcher_over
 from retrieval.errors import NotCached
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Pipeline
@@ -92,7 +93,9 @@ async def opened(folder: Path, write: Callable[[Prompt], str] = quote_first, **s
     async with build(live) as app:
         index = await app.engines.catalog.create(KEY, {"kind": FieldType.KEYWORD}, "")
         backend = ScriptedAnswers(app.engines.counter, write)
-        pipeline = Pipeline(replace(app.engines, backends={"scripted": backend}), app.pipeline._gate.admission, live)
+        pipeline = Pipeline(
+            replace(app.engines, dispatcher=dispatcher_over(backend)), app.pipeline._gate.admission, live
+        )
         rig = Rig(app, live, pipeline, backend, index)
         for name, (title, text) in TEXTS.items():
             await rig.write(name, title, text)

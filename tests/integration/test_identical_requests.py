@@ -26,6 +26,7 @@ from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.open import open_caches
 from retrieval.caching.shared import NoSharedTier
 from retrieval.client import Client, retrieve_request
+from retrieval.dispatch.open import dispatcher_over
 from retrieval.identity import Authenticator
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
@@ -134,6 +135,11 @@ class Served:
     admission: Admission
     pipeline: Pipeline
 
+    @property
+    def followers(self) -> int:
+        """Those who read the answers that are being written."""
+        return sum(len(chain.readers) for chain in self.pipeline._writer._flight._flights._joinable.values())
+
     async def until(self, reached: Callable[[], bool]) -> None:
         """Gives others their turn until that is so."""
         async with asyncio.timeout(PATIENCE_S):
@@ -160,7 +166,7 @@ async def _serving(catalog: CountedCatalog) -> AsyncIterator[Served]:
     live = LiveSettings(load(), load)
     encoder, backend, admission = HeldEncoder(), ScriptedBackend(), Admission(2 * CALLERS, CALLERS, 10_000)
     caches = open_caches(live, EmbeddingShape(encoder.dim, 0), NoSharedTier())
-    engines = Engines(catalog, encoder, caches, None, passage_counter(), {backend.name: backend})
+    engines = Engines(catalog, encoder, caches, None, passage_counter(), dispatcher_over(backend))
     pipeline = Pipeline(engines, admission, live)
     guard = Guard(Authenticator(live.current.auth), Limits(live), Metrics(), Drain())
     server = grpc.aio.server(interceptors=[guard], options=channel_options(live.current.server))
@@ -237,14 +243,14 @@ async def test_identical_answers_are_written_once_and_late_joiners_get_the_prefi
     callers = [Caller(served) for _ in range(CALLERS)]
     early, late = callers[: CALLERS // 2], callers[CALLERS // 2 :]
     tasks = [asyncio.create_task(caller.generate()) for caller in early]
-    await served.until(lambda: served.admission.running == len(early))
+    await served.until(lambda: served.followers == len(early))
     served.backend.allow(PREFIX)
     prefix = "".join(PIECES[:PREFIX]).rstrip()  # a space is held back until it is known what follows it
     await served.until(lambda: all(caller.text == prefix for caller in early))
     tasks += [asyncio.create_task(caller.generate()) for caller in late]
     await served.until(lambda: all(caller.text == prefix for caller in late))
     tasks[0].cancel()
-    await served.until(lambda: served.admission.running == CALLERS - 1)
+    await served.until(lambda: served.followers == CALLERS - 1)
     served.backend.allow(len(PIECES) - PREFIX)
     await asyncio.gather(*tasks[1:])
     assert (served.encoder.queries, served.catalog.searches, served.backend.streams) == (1, 1, 1)
@@ -268,10 +274,10 @@ async def test_answer_that_nobody_waits_for_is_given_up(served: Served) -> None:
     await served.until(lambda: all(caller.text for caller in callers))
     for task in tasks[:-1]:
         task.cancel()
-    await served.until(lambda: served.admission.running == 1)
+    await served.until(lambda: served.followers == 1)
     assert not served.backend.closed.is_set()
     tasks[-1].cancel()
-    await served.until(lambda: served.admission.running == 0 and served.backend.closed.is_set())
+    await served.until(lambda: served.followers == 0 and served.backend.closed.is_set())
     served.backend.allow(len(PIECES))
     again = Caller(served)
     await again.generate()

@@ -18,10 +18,12 @@ from rerank.errors import Reason, RerankIncomplete
 from rerank.types import AsyncReranker
 from retrieval.clock import Stage, StageClock
 from retrieval.deadline import Deadline
+from retrieval.dispatch.open import dispatcher_over, open_dispatcher
 from retrieval.errors import BackendCut, BackendUnknown, DeadlineExceeded, Overloaded
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Pipeline
 from retrieval.server.app import App, build
+from retrieval.settings.generation import BackendSettings, GenerationSettings, QueueSettings
 from retrieval.settings.load import Loaded, load_settings
 from retrieval.thresholds import Overrides, resolve
 from retrieval.types import (
@@ -293,7 +295,7 @@ class CutBackend:
 
 def with_backend(setup: Setup, backend: CutBackend) -> Pipeline:
     """Returns a pipeline that has one more backend."""
-    engines = replace(setup.app.engines, backends={backend.name: backend})  # type: ignore[dict-item]
+    engines = replace(setup.app.engines, dispatcher=dispatcher_over(backend))  # type: ignore[arg-type]
     return Pipeline(engines, setup.app.pipeline._gate.admission, setup.live)
 
 
@@ -337,16 +339,23 @@ class HeldBackend(CutBackend):
         yield BackendEnd(FinishReason.STOP, Usage(), "held")
 
 
-async def test_generate_that_waits_too_long_for_a_permit_is_refused(setup: Setup) -> None:
+async def test_generate_that_waits_too_long_for_its_backend_is_refused(setup: Setup) -> None:
     """A stream that does not get its turn ends with an error that says when to come back, never empty (case GEN-13)."""
     backend = HeldBackend(setup)
-    pipeline = with_backend(setup, backend)
-    setup.app.pipeline._gate.admission.set_bounds(1, 5, 20)
+    settings = GenerationSettings(
+        default_backend="held",
+        backends=(BackendSettings(name="held", kind="extractive", max_concurrent=1),),
+        queue=QueueSettings(max_wait_ms=20),
+    )
+    dispatcher = open_dispatcher({"held": [backend]}, lambda: settings)  # type: ignore[list-item]
+    pipeline = Pipeline(
+        replace(setup.app.engines, dispatcher=dispatcher), setup.app.pipeline._gate.admission, setup.live
+    )
     first = asyncio.create_task(generate(pipeline, request(setup, "valve"), backend="held"))
     await backend.begun.wait()
     with pytest.raises(Overloaded) as refused:
-        await generate(pipeline, request(setup, "valve"), backend="held")
-    assert refused.value.retry_after_ms == 20
+        await generate(pipeline, request(setup, "Which valve?"), backend="held")
+    assert refused.value.retry_after_ms > 0
     backend.gate.set()
     end = (await first)[-1]
     assert isinstance(end, Completed)

@@ -17,7 +17,7 @@ from retrieval.answers.question import normalise
 from retrieval.answers.risks import Risks
 from retrieval.answers.store import AnswerStore
 from retrieval.citations import CitationParser
-from retrieval.generation.answering import Ended
+from retrieval.dispatch.answering import Ended
 from retrieval.reuse import Reuse
 from retrieval.scope import within
 from retrieval.settings.caching import AnswerCacheSettings

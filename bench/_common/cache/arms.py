@@ -27,6 +27,7 @@ from retrieval.caching.open import open_caches
 from retrieval.caching.shared import NoSharedTier
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
+from retrieval.dispatch.open import dispatcher_over
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
 from retrieval.reuse import Reuse, ReuseReport
@@ -75,7 +76,7 @@ class Arm:
         oracle = Oracle(counter)
         shape = EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)
         caches = open_caches(live, shape, NoSharedTier())
-        engines = Engines(catalog, encoder, caches, None, counter, {NAME: oracle})
+        engines = Engines(catalog, encoder, caches, None, counter, dispatcher_over(oracle))
         bounds = settings.admission
         admission = Admission(bounds.max_concurrent, bounds.max_queued, bounds.max_wait_ms)
         return cls(name, settings, oracle, Pipeline(engines, admission, live), engines)

@@ -16,6 +16,7 @@ from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.open import open_caches, open_shared_tier
 from retrieval.caching.redis.tier import RedisTier
 from retrieval.caching.shared import SharedTier
+from retrieval.dispatch.open import dispatcher_over
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
 from retrieval.settings.load import Loaded, load_settings
@@ -44,7 +45,7 @@ class Replica:
             caches=self.caches,
             reranker=None,
             counter=passage_counter(),
-            backends={self._backend.name: self._backend},
+            dispatcher=dispatcher_over(self._backend),
         )
         self.pipeline = Pipeline(engines, Admission(1000, 1000, 60_000), self.live)
 

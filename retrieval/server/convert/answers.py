@@ -21,12 +21,22 @@ def retrieved_to_pb(retrieved: Retrieved, found: FoundMessages) -> retrieval_pb2
 def event_to_pb(event: GenerateEvent, found: FoundMessages) -> retrieval_pb2.GenerateResponse:
     """Returns an event of an answer as a message."""
     if isinstance(event, Delta):
-        return retrieval_pb2.GenerateResponse(delta=retrieval_pb2.Delta(text=event.text))
+        return retrieval_pb2.GenerateResponse(delta=_delta(event))
     if isinstance(event, Retrieved):
         message = retrieval_pb2.GenerateResponse()
         found.fill(message.retrieved, event)
         return message
     return retrieval_pb2.GenerateResponse(completed=_completed(event))
+
+
+def _delta(delta: Delta) -> retrieval_pb2.Delta:
+    if not delta.tool_calls:
+        return retrieval_pb2.Delta(text=delta.text, reasoning=delta.reasoning)
+    calls = [
+        retrieval_pb2.ToolCall(index=call.index, id=call.id, name=call.name, arguments=call.arguments)
+        for call in delta.tool_calls
+    ]
+    return retrieval_pb2.Delta(text=delta.text, reasoning=delta.reasoning, tool_calls=calls)
 
 
 def _completed(completed: Completed) -> retrieval_pb2.Completed:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from headrace.v1 import retrieval_pb2
 from retrieval.caching.s3fifo import S3Fifo
+from retrieval.server.convert.conversations import conversation_to_pb
 from retrieval.server.convert.ledgers import epoch_to_pb, ledger_to_pb
 from retrieval.server.convert.metadata import fill_metadata
 from retrieval.types import Citation, Context, DropReason, Hit, Retrieved, ScoreParts
@@ -42,6 +43,8 @@ class FoundMessages:
         message.request_id = retrieved.request_id
         message.epoch.CopyFrom(epoch_to_pb(retrieved.epoch))
         message.ledger.CopyFrom(ledger_to_pb(retrieved.ledger))
+        if (conversation := conversation_to_pb(retrieved.conversation)) is not None:
+            message.conversation.CopyFrom(conversation)
 
     def _content(self, retrieved: Retrieved) -> bytes:
         hits, context = retrieved.hits, retrieved.context

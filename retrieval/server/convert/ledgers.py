@@ -8,6 +8,7 @@ from headrace.v1 import common_pb2
 from indexers.types import Epoch
 from rerank.types import Stop
 from retrieval.clock import Ledger, RerankReport, Stage, StageCost
+from retrieval.server.convert.routes import generation_to_pb, route_to_pb
 
 _STOPS: Mapping[Stop | None, common_pb2.RerankStop.ValueType] = {
     "all": common_pb2.RERANK_STOP_ALL,
@@ -38,6 +39,8 @@ def ledger_to_pb(ledger: Ledger) -> common_pb2.Ledger:
         query_truncated=ledger.query_truncated,
         candidates=ledger.candidates,
         first_delta_ns=ledger.first_delta_ns,
+        route=None if ledger.route is None else route_to_pb(ledger.route),
+        generation=None if ledger.generation is None else generation_to_pb(ledger.generation),
     )
 
 

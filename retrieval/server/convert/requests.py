@@ -12,6 +12,13 @@ from indexers.errors import InvalidInput
 from retrieval.caching.policy import may_cache
 from retrieval.errors import InvalidRequest
 from retrieval.scope import Identity
+from retrieval.server.convert.conversations import (
+    checked_instructions,
+    checked_session,
+    priority_from_pb,
+    tools_from_pb,
+    turns_from_pb,
+)
 from retrieval.server.convert.filters import filter_from_pb
 from retrieval.server.convert.texts import checked_key, checked_query
 from retrieval.settings import Settings
@@ -58,6 +65,7 @@ def retrieve_request_from_pb(
         thresholds=thresholds,
         cache_control=_cache_control(message.cache_control),
         data_policy=identity.data_policy,
+        turns=turns_from_pb(message.history),
     )
 
 
@@ -81,7 +89,19 @@ def generate_request_from_pb(
         raise _outside("max_output_tokens", output, f"1..{MAX_OUTPUT_TOKENS}")
     if not (math.isfinite(temperature) and 0.0 <= temperature <= MAX_TEMPERATURE):
         raise _outside("temperature", temperature, f"0..{MAX_TEMPERATURE}")
-    return GenerateRequest(retrieve, message.backend or generation.default_backend, output, temperature)
+    if not (math.isfinite(message.max_cost) and message.max_cost >= 0.0):
+        raise _outside("max_cost", message.max_cost, "0 or more")
+    return GenerateRequest(
+        retrieve=retrieve,
+        backend=message.backend or generation.default_backend,
+        max_output_tokens=output,
+        temperature=temperature,
+        instructions=checked_instructions(message.instructions),
+        tools=tools_from_pb(message.tools) if message.HasField("tools") else None,
+        session=checked_session(message.session),
+        priority=priority_from_pb(message.priority),
+        max_cost=message.max_cost,
+    )
 
 
 def _overrides(message: retrieval_pb2.RetrieveRequest) -> Overrides:

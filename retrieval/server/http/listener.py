@@ -97,6 +97,7 @@ def _config(app: Starlette) -> uvicorn.Config:
         lifespan="off",
         ws="none",
         interface="asgi3",
+        http="h11",
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=_CLOSE_S,

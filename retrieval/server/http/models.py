@@ -11,6 +11,7 @@ from retrieval.server.convert.models import ServedModel
 from retrieval.server.http.endpoint import Asked
 from retrieval.server.http.reply import Reply
 from retrieval.server.http.servicers import Collections
+from retrieval.settings.generation import AUTO
 
 _PAGE = 1_000
 _SERVED = ("dense", "cross_encoder")  # the kinds of models that an endpoint takes by name
@@ -37,7 +38,7 @@ class Models:
             await reply.json(_model(self._served[name]))
             return
         collection, at, backend = name.partition("@")
-        if at and backend not in self._backends:
+        if at and backend not in (AUTO, *self._backends):
             raise BackendUnknown(backend, self._backends)
         try:
             found = await self._collections.GetCollection(index_pb2.GetCollectionRequest(name=collection), None)

@@ -15,11 +15,14 @@ from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
 from retrieval.live import LiveSettings
 from retrieval.server.calls import Call, current_call
+from retrieval.server.coalescing import coalesced
 from retrieval.server.convert.answers import event_to_pb, retrieved_to_pb
 from retrieval.server.convert.caches import answer_key_from_pb, verdict_from_pb
 from retrieval.server.convert.found import FoundMessages
+from retrieval.server.convert.ledgers import ledger_to_pb
 from retrieval.server.convert.requests import generate_request_from_pb, retrieve_request_from_pb
-from retrieval.types import Completed, GenerateEvent, GenerateRequest, Retrieved, RetrieveRequest
+from retrieval.server.convert.routes import route_to_pb
+from retrieval.types import Explained, GenerateEvent, GenerateRequest, Retrieved, RetrieveRequest
 
 _log = structlog.get_logger("headrace")
 
@@ -35,6 +38,10 @@ class RequestPath(Protocol):
         self, request: GenerateRequest, clock: StageClock, deadline: Deadline
     ) -> AsyncGenerator[GenerateEvent, None]:
         """Yields what was retrieved, the pieces of the answer, and how it ended."""
+        ...
+
+    async def explain(self, request: GenerateRequest, clock: StageClock, deadline: Deadline) -> Explained:
+        """Returns the route that a question would take."""
         ...
 
 
@@ -53,9 +60,9 @@ class RetrievalService(retrieval_pb2_grpc.RetrievalServiceServicer):
         """Finds the passages that answer a question."""
         call = current_call()
         asked = retrieve_request_from_pb(request, call.identity, call.request_id, self._live.current)
-        _log.debug("query", request_id=call.request_id, collection=asked.collection, query=asked.query)
+        _log_query(call, asked)
         retrieved = await self._path.retrieve(asked, call.clock, call.deadline)
-        _note(call, retrieved)
+        call.note(retrieved)
         return retrieved_to_pb(retrieved, self._found)
 
     async def Generate(  # noqa: N802
@@ -64,13 +71,26 @@ class RetrievalService(retrieval_pb2_grpc.RetrievalServiceServicer):
         """Retrieves, then streams the answer."""
         call = current_call()
         asked = generate_request_from_pb(request, call.identity, call.request_id, self._live.current)
-        _log.debug(
-            "query", request_id=call.request_id, collection=asked.retrieve.collection, query=asked.retrieve.query
-        )
-        async with aclosing(self._path.generate(asked, call.clock, call.deadline)) as events:
+        _log_query(call, asked.retrieve)
+        async with aclosing(coalesced(self._path.generate(asked, call.clock, call.deadline))) as events:
             async for event in events:
-                _note(call, event)
+                call.note(event)
                 yield event_to_pb(event, self._found)
+
+    async def ExplainRoute(  # noqa: N802
+        self, request: retrieval_pb2.ExplainRouteRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> retrieval_pb2.ExplainRouteResponse:
+        """Tells which backend would answer, and why."""
+        call = current_call()
+        asked = generate_request_from_pb(request.request, call.identity, call.request_id, self._live.current)
+        _log_query(call, asked.retrieve)
+        explained = await self._path.explain(asked, call.clock, call.deadline)
+        call.ledger = explained.ledger
+        return retrieval_pb2.ExplainRouteResponse(
+            route=route_to_pb(explained.route),
+            ledger=ledger_to_pb(explained.ledger),
+            context_tokens=explained.context_tokens,
+        )
 
     async def ReportAnswer(  # noqa: N802
         self, request: retrieval_pb2.ReportAnswerRequest, context: grpc.aio.ServicerContext[Any, Any]
@@ -84,11 +104,5 @@ class RetrievalService(retrieval_pb2_grpc.RetrievalServiceServicer):
         )
 
 
-def _note(call: Call, event: GenerateEvent) -> None:
-    """Keeps what the log line and the metrics say of the request."""
-    if isinstance(event, Retrieved):
-        call.ledger = event.ledger
-        call.sizes |= {"hits": len(event.hits), "context_tokens": event.context.token_count}
-    elif isinstance(event, Completed):
-        call.ledger, call.reuse = event.ledger, event.reuse
-        call.sizes |= {"prompt_tokens": event.usage.prompt_tokens, "output_tokens": event.usage.output_tokens}
+def _log_query(call: Call, asked: RetrieveRequest) -> None:
+    _log.debug("query", request_id=call.request_id, collection=asked.collection, query=asked.query)

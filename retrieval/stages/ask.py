@@ -1,0 +1,93 @@
+"""A request for an answer as the router and the backends see it: who asks, in which conversation, under which rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from retrieval.caching.keys import Purpose, hash_parts
+from retrieval.conversation.history import Fitted, fit_history
+from retrieval.conversation.summaries import Owner, Summaries
+from retrieval.deadline import Deadline
+from retrieval.dispatch.service import BackendService
+from retrieval.dispatch.types import Job, Ticket
+from retrieval.routing.asking import Asking, Reading, Subject
+from retrieval.routing.router import Router
+from retrieval.settings.generation import GenerationSettings
+from retrieval.types import Arrangement, Context, GenerateRequest, GenerationParams, Prompt, RetrieveRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A request for an answer, before anything was searched."""
+
+    request: GenerateRequest
+    asking: Asking
+    reading: Reading
+    history: Fitted
+    backends: tuple[tuple[str, str], ...]  # that may answer as far as is known, each with its model
+
+    def job(self, deadline_ns: int) -> Job:
+        """Returns the answer that is wanted of a backend."""
+        asking, request = self.asking, self.request
+
+        def prompt(context: Context, sources: Arrangement) -> Prompt:
+            return Prompt(asking.instructions, context, asking.question, sources, asking.conversation, request.tools)
+
+        ticket = Ticket(asking.ticket.tenant, asking.ticket.priority, deadline_ns)
+        params = GenerationParams(request.max_output_tokens, request.temperature, deadline_ns, request.session)
+        return Job(ticket, params, _root(asking), prompt, request.session)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Makes inquiries, under the settings in force."""
+
+    router: Router
+    services: Mapping[str, BackendService]
+    summaries: Summaries
+    settings: Callable[[], GenerationSettings]
+
+    def inquire(self, request: GenerateRequest, deadline: Deadline) -> Inquiry:
+        """Returns what a request asks.
+
+        Raises:
+            BackendUnknown, BackendForbidden, NoBackendAllowed: no backend may answer.
+            InvalidRequest: question and output leave no room in any window.
+        """
+        settings, retrieve = self.settings(), request.retrieve
+        subject = subject_of(retrieve)
+        names = self.router.allowed(request.backend, subject)
+        services = [self.services[name] for name in names]
+        known = self.summaries.find(owner_of(retrieve), retrieve.turns) if settings.conversation.summarise else None
+        history = fit_history(retrieve.turns, known, settings.conversation.history_tokens, services[0].counter)
+        asking = Asking(
+            backend=request.backend,
+            subject=subject,
+            instructions="\n\n".join(part for part in (settings.instructions, request.instructions) if part),
+            question=retrieve.query,
+            conversation=history.conversation,
+            tools=request.tools,
+            max_output_tokens=request.max_output_tokens,
+            asked_context_tokens=retrieve.thresholds.context_tokens,
+            max_cost=request.max_cost,
+            ticket=Ticket(retrieve.tenant, request.priority, deadline.at_ns),
+        )
+        backends = tuple((service.settings.name, service.model) for service in services)
+        return Inquiry(request, asking, self.router.reading(asking), history, backends)
+
+
+def subject_of(request: RetrieveRequest) -> Subject:
+    """Returns who asks of what, as the rules see it."""
+    return Subject(request.tenant, request.collection, request.data_policy, bool(request.turns))
+
+
+def owner_of(request: RetrieveRequest) -> Owner:
+    """Returns whose conversation it is."""
+    return Owner(request.tenant, request.data_policy, request.collection)
+
+
+def _root(asking: Asking) -> str:
+    """Names all that stands before the sources in a prompt, and whose it is."""
+    subject = asking.subject
+    return hash_parts(Purpose.ANSWER, (subject.tenant, subject.collection, asking.instructions)).hex()
