@@ -37,6 +37,7 @@ class Exchange:
         self.first_token_ns = 0
         self.token_ns = 0  # mean, of a whole answer
         self.hedge = hedge
+        self.called_off = False  # whether a race closes it
         self._leg = leg
         self._job = job
         self._retry = retry
@@ -128,7 +129,8 @@ class Exchange:
         if self.outcome is not None:
             return
         self.outcome = outcome
-        if self._sent_ns and not self._heard_ns:
+        blamed = blamed or (outcome in (Outcome.LEFT, Outcome.TIMEOUT) and self._hung)
+        if self._is_silent:
             self.first_token_ns = self._now_ns() - self._sent_ns
             if outcome is Outcome.LOST and not self.hedge:
                 # It would have taken longer still: left out, the slowest would be missing from the quantiles.
@@ -138,7 +140,7 @@ class Exchange:
     def abandon(self, outcome: Outcome | None = None) -> None:
         """Settles it as `outcome`, or as an error of another kind than backends are meant to raise when it is None."""
         if outcome is None:
-            self.settle(Outcome.CUT if self._heard_ns else Outcome.FAILED, blamed=True)
+            self.settle(Outcome.CUT if self._heard_ns else Outcome.FAILED, blamed=bool(self._sent_ns))
         else:
             self.settle(outcome)
 
@@ -160,6 +162,15 @@ class Exchange:
         outcome = self.outcome or Outcome.FAILED
         endpoint = self.endpoint
         return Attempt(endpoint.backend.name, endpoint.server, outcome, self.hedge, self.queue_ns, self.first_token_ns)
+
+    @property
+    def _is_silent(self) -> bool:
+        return bool(self._sent_ns) and not self._heard_ns
+
+    @property
+    def _hung(self) -> bool:
+        """Whether its server was silent for so long that it is at fault, though the caller's time ended it."""
+        return self._is_silent and self._now_ns() - self._sent_ns >= self.endpoint.figures.patience_ns
 
     def _send(self) -> None:
         root, context, arranger = self._job.root, self._leg.context, self.endpoint.arranger

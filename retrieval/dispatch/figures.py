@@ -18,6 +18,13 @@ WINDOW_COUNT = 256
 WINDOW_NS = 300 * 10**9
 """How old a figure may be."""
 
+MIN_FIRST_TOKENS = 20
+"""First tokens that must be known of a server before its quantiles say anything."""
+
+_PATIENCE = 4  # times the 95th percentile
+_PATIENCE_NS = 10**9
+_PATIENCE_UNKNOWN_NS = 10 * 10**9
+
 
 class Recent:
     """The integers of late: the newest `size` at most, none older than `age_ns`."""
@@ -75,6 +82,13 @@ class LiveFigures:
         self.first_token_ns = Recent(now_ns=now_ns)  # from sending to the first piece
         self.token_ns = Recent(now_ns=now_ns)  # between later tokens: one value an answer, its mean
         self.output_tokens = Recent(now_ns=now_ns)  # of whole answers
+
+    @property
+    def patience_ns(self) -> int:
+        """Silence before a first piece that is far beyond the usual: a server that is so silent hangs."""
+        if len(self.first_token_ns) < MIN_FIRST_TOKENS:
+            return _PATIENCE_UNKNOWN_NS
+        return max(_PATIENCE_NS, _PATIENCE * self.first_token_ns.quantile(0.95))
 
     def began(self, first_token_ns: int) -> None:
         """Notes how long a first piece took, or had taken at least when it was no longer waited for."""

@@ -15,9 +15,6 @@ from retrieval.errors import BackendError, Overloaded
 from retrieval.route import Outcome
 from retrieval.types import BackendEnd, Delta
 
-MIN_FIRST_TOKENS = 20
-"""First tokens that must be known of a server before another one is asked besides."""
-
 Runner = asyncio.Task[Delta | BackendEnd]
 
 
@@ -36,6 +33,7 @@ class Race:
             BackendUnavailable, BackendTimeout: all failed.
         """
         winner: Exchange | None = None
+        outcome = Outcome.LOST
         try:
             primary = asyncio.create_task(self._primary.first())
             self._runners[primary] = self._primary
@@ -44,12 +42,17 @@ class Race:
                 self._runners[asyncio.create_task(hedge.start())] = hedge
             winner, piece = await self._first_piece()
             return winner, piece
+        except asyncio.CancelledError:
+            outcome = Outcome.LEFT
+            raise
         finally:
-            self._call_off(winner)
+            self._call_off(winner, outcome)
 
     async def close(self) -> None:
         """Returns when all that was called off has ended; what it raised by then concerns nobody."""
-        await asyncio.gather(*self._endings, return_exceptions=True)
+        if self._endings:
+            await asyncio.wait(self._endings)  # leaves them to go on by themselves when this is cancelled
+            await asyncio.gather(*self._endings, return_exceptions=True)
 
     async def _first_piece(self) -> tuple[Exchange, Delta | BackendEnd]:
         errors = list[BackendError | Overloaded]()
@@ -63,13 +66,14 @@ class Race:
                     errors.append(error)
         raise most_telling(errors)
 
-    def _call_off(self, winner: Exchange | None) -> None:
+    def _call_off(self, winner: Exchange | None, outcome: Outcome) -> None:
         for runner, exchange in self._runners.items():
             if exchange is winner:
                 continue
+            if not runner.done() or runner.cancelled() or runner.exception() is None:
+                exchange.settle(outcome)
             runner.cancel()
-            if winner is not None:
-                exchange.settle(Outcome.LOST)
+            exchange.called_off = True
             self._endings.append(asyncio.create_task(_end(runner, exchange)))
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from retrieval.dispatch.attempts import Exchange
 from retrieval.dispatch.endpoint import Endpoint
 from retrieval.dispatch.failures import Failure, is_transient, most_telling
-from retrieval.dispatch.hedging import MIN_FIRST_TOKENS, Race
+from retrieval.dispatch.figures import MIN_FIRST_TOKENS
+from retrieval.dispatch.hedging import Race
 from retrieval.dispatch.service import BackendService
 from retrieval.dispatch.spending import HedgeBudget, RetryBudget
 from retrieval.dispatch.types import Job, Leg, Route
@@ -23,6 +25,9 @@ from retrieval.types import BackendEnd, Delta
 
 LONGEST_PAUSE_NS = 2 * 10**9
 """The longest that a server is waited for that asks for patience, while another backend may answer."""
+
+_FAILED = frozenset({Outcome.FAILED, Outcome.TIMEOUT})
+_REFUSED = frozenset({Outcome.REFUSED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,39 +89,40 @@ class Pursuit:
 
     async def close(self) -> None:
         """Stops all work and gives all places back."""
-        try:
-            for race in self._races:
-                await race.close()
+        async with AsyncExitStack() as stack:
             for exchange in self._exchanges:
                 exchange.abandon()
-                await exchange.close()
-        finally:
-            for exchange in self._exchanges:
-                exchange.release()
+                if not exchange.called_off:
+                    stack.push_async_callback(exchange.close)
+            for race in self._races:
+                stack.push_async_callback(race.close)
 
     async def _ask(self, leg: Leg, *, last: bool) -> tuple[Exchange, Delta | BackendEnd] | None:
         """Asks one backend, again where that may help; None when it does not answer."""
         service = self._means.services[leg.service.settings.name]
-        tried, refused = list[Endpoint](), list[Endpoint]()
-        while (endpoint := service.choose(self._job, tried, refused)) is not None:
+        sent = 0
+        while (endpoint := self._choose(service)) is not None:
+            if endpoint in self._with(_FAILED) and not await self._pause(sent, patient=last):
+                return None
             exchange = await self._enter(endpoint, leg)
             if exchange is None:
-                refused.append(endpoint)
                 continue
-            tried.append(endpoint)
+            sent += 1
             try:
                 return await self._first(exchange, leg)
             except (BackendUnavailable, BackendTimeout) as failure:
                 self._failures.append(failure)
                 self._paid = False
-                if not is_transient(failure) or len(tried) > service.settings.retries:
+                if not is_transient(failure) or sent > service.settings.retries:
                     return None
-                other = service.choose(self._job, tried, refused)
-                if not await self._pause(failure, len(tried), patient=last, other=other not in (None, endpoint)):
-                    return None
-        if not tried and not refused:
-            self._left_alone.extend(endpoint.left_alone() for endpoint in service.endpoints)
+        self._left_alone.extend(each.left_alone() for each in service.endpoints)
         return None
+
+    def _choose(self, service: BackendService) -> Endpoint | None:
+        return service.choose(self._job, self._with(_FAILED), self._with(_REFUSED))
+
+    def _with(self, outcomes: frozenset[Outcome]) -> list[Endpoint]:
+        return [exchange.endpoint for exchange in self._exchanges if exchange.outcome in outcomes]
 
     async def _enter(self, endpoint: Endpoint, leg: Leg) -> Exchange | None:
         """Returns an attempt that has a place; None when there is none."""
@@ -124,12 +130,10 @@ class Pursuit:
         exchange = Exchange(endpoint, leg, self._job, retry=bool(self._failures))
         self._exchanges.append(exchange)
         try:
-            if await exchange.enter():
-                return exchange
-            self._left_alone.append(endpoint.left_alone())
+            return exchange if await exchange.enter() else None
         except Overloaded as refusal:
             self._refusals.append(refusal)
-        return None
+            return None
 
     async def _first(self, exchange: Exchange, leg: Leg) -> tuple[Exchange, Delta | BackendEnd]:
         delay_s = self._hedge_delay_s(exchange.endpoint)
@@ -143,11 +147,12 @@ class Pursuit:
             await exchange.close()
             raise
 
-    async def _pause(self, failure: Failure, count: int, *, patient: bool, other: bool) -> bool:
-        """Pauses before a retry, unless it is for another time; returns whether to try again."""
+    async def _pause(self, count: int, *, patient: bool) -> bool:
+        """Gives a server that has failed time to recover, if there is time; returns whether to try it again."""
+        failure = self._failures[-1]
         backoff_ns = self._means.resilience().backoff_ms * 10**6 * 2 ** (count - 1)
         pause_ns = backoff_ns * (0.5 + self._means.jitter())
-        if isinstance(failure, BackendUnavailable) and not other:
+        if isinstance(failure, BackendUnavailable):
             pause_ns = max(pause_ns, failure.retry_after_s * 1e9)
         if self._means.now_ns() + pause_ns >= self._job.ticket.deadline_ns:
             return False

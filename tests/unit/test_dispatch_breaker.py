@@ -12,7 +12,7 @@ from retrieval.dispatch.breaker import MAX_DOUBLINGS, Breaker, BreakerState, Per
 from retrieval.errors import BackendError, BackendTimeout, BackendUnavailable, RetrievalError
 from retrieval.settings.generation import ResilienceSettings
 from retrieval.types import Delta
-from tests.fakes.scripted_backends import Bench, ScriptedBackend, Step, Wait, job, says
+from tests.fakes.scripted_backends import END, Bench, ScriptedBackend, Step, Wait, job, says
 from tests.fakes.virtual_time import run_virtual
 
 OPEN_NS = 5_000_000_000
@@ -160,6 +160,25 @@ def test_hasty_callers_do_not_close_a_server_off() -> None:
 
     run_virtual(main())
     assert len(backend.asked) == 10
+
+
+@pytest.mark.parametrize(("patience_s", "asked"), [(0.5, 10), (2.0, 3)])
+def test_server_that_hangs_is_left_alone_however_soon_its_callers_leave(patience_s: float, asked: int) -> None:
+    """Silence far beyond the usual counts against a server, also when its callers or their deadlines end it."""
+    usual: list[Step] = [Wait(0.1), *says("Blue.")]
+    backend = ScriptedBackend([*[usual] * 20, [Wait(100.0), END]])
+    bench = Bench([backend], resilience={"failures_to_open": 3})
+
+    async def main() -> None:
+        bench.open(retries=0)
+        await ask_often(bench, 20)
+        for _ in range(10):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience_s):
+                    await ask_often(bench, 1)
+
+    run_virtual(main())
+    assert len(backend.asked) == 20 + asked
 
 
 def test_server_that_is_left_alone_costs_the_route_nothing() -> None:

@@ -50,6 +50,18 @@ class Hedged:
         raise AssertionError
 
 
+class Clinging(ScriptedBackend):
+    """Is slow to close after its twentieth request."""
+
+    async def stream(self, prompt, params):  # type: ignore[no-untyped-def]
+        try:
+            async with aclosing(super().stream(prompt, params)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        finally:
+            await asyncio.sleep(5.0 if len(self.asked) > 20 else 0.0)
+
+
 def test_hedge_wins_when_the_first_is_slow() -> None:
     """After the usual time a second server is asked; its answer comes, the first one's request is closed at once."""
     hedged = Hedged([Wait(30.0), *says("Late.")], replica=[Wait(0.05), *says("Second one.")])
@@ -115,7 +127,8 @@ def test_hedge_goes_on_as_the_retry() -> None:
 def test_hedge_is_retried_when_both_fail() -> None:
     """Two failures are followed by a retry like one is."""
     hedged = Hedged([Wait(0.2), RESET], replica=[Wait(0.3), RESET])
-    hedged.replica[0].scripts = [[Wait(0.3), RESET], says("Again.")]
+    for server in (hedged.primary, *hedged.replica):
+        server.scripts = [*server.scripts, says("Again.")]
 
     async def main() -> None:
         await hedged.warm()
@@ -212,16 +225,6 @@ def test_race_that_the_caller_leaves_is_closed(after_s: float) -> None:
 
 def test_loser_that_is_slow_to_close_does_not_hold_the_winner_up() -> None:
     """The answer begins when its first piece is there; the stream's end waits for all that was called off."""
-
-    class Clinging(ScriptedBackend):
-        async def stream(self, prompt, params):  # type: ignore[no-untyped-def]
-            try:
-                async with aclosing(super().stream(prompt, params)) as pieces:
-                    async for piece in pieces:
-                        yield piece
-            finally:
-                await asyncio.sleep(5.0 if len(self.asked) > 20 else 0.0)
-
     hedged = Hedged([])
     hedged.primary = Clinging([*[QUICK] * 20, [Wait(30.0), END]])
     hedged.bench = Bench([hedged.primary, ScriptedBackend([says("Second.")])], resilience={"hedge": True})
@@ -238,6 +241,28 @@ def test_loser_that_is_slow_to_close_does_not_hold_the_winner_up() -> None:
     run_virtual(main())
     assert hedged.bench.is_idle()
 
+    assert hedged.bench.is_idle()
+
+
+def test_caller_cancelled_again_while_a_loser_closes_leaves_no_place_behind() -> None:
+    """A second cancellation goes up at once; what was called off ends by itself."""
+    hedged = Hedged([])
+    hedged.primary = Clinging([*[QUICK] * 20, [Wait(30.0), END]])
+    hedged.bench = Bench([hedged.primary, ScriptedBackend([says("Second.")])], resilience={"hedge": True})
+
+    async def main() -> None:
+        await hedged.warm()
+        task = asyncio.create_task(hedged.ask())
+        await asyncio.sleep(0.2)
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0.1)
+        assert task.cancelled()
+        await asyncio.sleep(5.0)
+        assert hedged.bench.is_idle()
+
+    run_virtual(main())
+
 
 def test_race_with_an_unforeseen_error_leaves_nothing_behind() -> None:
     """An error that backends are not meant to raise goes up as it is, and counts against the server."""
@@ -250,7 +275,8 @@ def test_race_with_an_unforeseen_error_leaves_nothing_behind() -> None:
 
     run_virtual(main())
     assert hedged.bench.is_idle()
-    assert hedged.bench.dispatcher.stats()[0].attempts[Outcome.FAILED] == 1
+    first, second = hedged.bench.dispatcher.stats()
+    assert (first.attempts[Outcome.FAILED], second.attempts[Outcome.LOST]) == (1, 1)
 
 
 def test_hedge_error_is_the_most_telling_when_all_fail() -> None:

@@ -199,6 +199,20 @@ def test_stream_goes_on_at_once_after_a_refusal_that_will_not_change() -> None:
     assert (events[0].backend, len(first.asked)) == ("b", 1)
 
 
+def test_stream_asks_another_server_at_once() -> None:
+    """The pause is for a server to recover; one that has not failed needs none."""
+    servers = [ScriptedBackend([[reset(retry_after_s=9.0)], says("Blue.")]) for _ in range(2)]
+    bench = Bench(servers)
+
+    async def main() -> None:
+        bench.open(retries=2)
+        assert text_of(await read(bench.stream())) == "Blue. "
+
+    run_virtual(main())
+    asked_ns = sorted(at - round(START_S * 1e9) for server in servers for at in server.asked_ns)
+    assert asked_ns == [0, 0, 9_000_000_000]
+
+
 @pytest.mark.parametrize(("retry_after_s", "asked"), [(1.5, [0, 1_500_000_000]), (50.0, [0])])
 def test_stream_waits_as_long_as_a_server_asks_if_there_is_time(retry_after_s: float, asked: list[int]) -> None:
     """Retry-After is honoured within the deadline; beyond it the failure is told at once."""
@@ -270,6 +284,39 @@ def test_stream_is_refused_when_no_server_has_room() -> None:
 
     run_virtual(main())
     assert bench.dispatcher.stats()[0].attempts[Outcome.REFUSED] == 1
+
+
+def test_stream_that_all_refuse_says_when_the_first_may_have_room() -> None:
+    """The shortest time after which to come back, over all backends of the route."""
+    slow, quick = ScriptedBackend([[Wait(8.0), END]]), ScriptedBackend([[Wait(3.0), END]], "b")
+    bench = Bench([slow], [quick])
+
+    async def main() -> None:
+        bench.open(max_concurrent=1, max_queued=0)
+        for _ in range(2):  # the second time they know how long an answer takes
+            running = [asyncio.create_task(read(bench.stream())) for _ in range(2)]
+            await asyncio.sleep(0)
+            with pytest.raises(Overloaded) as refused:
+                await read(bench.stream())
+            await asyncio.gather(*running)
+        assert refused.value.resource == "requests to b"
+
+    run_virtual(main())
+
+
+def test_stream_stops_at_its_deadline() -> None:
+    """After it nothing is sent any more, however many backends are left."""
+    first = ScriptedBackend([[Wait(5.0), BackendTimeout("a", 5000.0)]])
+    second = ScriptedBackend([says("Late.")], "b")
+    bench = Bench([first], [second])
+
+    async def main() -> None:
+        bench.open()
+        with pytest.raises(BackendTimeout):
+            await read(bench.stream(seconds=5.0))
+
+    run_virtual(main())
+    assert (len(first.asked), len(second.asked)) == (1, 0)
 
 
 def test_stream_goes_to_the_next_backend_when_one_has_no_room() -> None:
