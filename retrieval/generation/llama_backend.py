@@ -115,8 +115,8 @@ class LlamaBackend:
             raise BackendTimeout(self.name, (time.monotonic_ns() - began_ns) / 1e6) from None
 
     def _client_of(self, child: Child) -> Backend:
-        # llama.cpp ends each streamed reply's connection a moment after the reply, though it offers to keep it: the next
-        # request would fail on it. With no more than none at once to keep, the client keeps none.
+        # llama.cpp ends the connection of each streamed reply a moment after it, though it offers to keep it, and the
+        # next request would fail on it. The client keeps as many connections as there are requests at most: none.
         own = {"model": self._launch.label, "api_key": SecretStr(child.api_key), "max_concurrent": 0}
         return OpenAIBackend(self._settings.model_copy(update=own), self._counter, base_url=child.base_url)
 

@@ -16,11 +16,12 @@ _TAIL_BYTES = 2000
 
 
 class NotServing(Exception):
-    """The child does not begin to serve; `fault` says why."""
+    """The child does not begin to serve; `fault` says why, `output` is the end of what it wrote to standard error."""
 
-    def __init__(self, fault: str) -> None:
+    def __init__(self, fault: str, output: str = "") -> None:
         super().__init__(fault)
         self.fault = fault
+        self.output = output
 
 
 class Child:
@@ -70,7 +71,8 @@ async def serving_child(command: Sequence[str], launch: Launch) -> AsyncGenerato
         api_key = secrets.token_urlsafe(32)
         report = await _report(process, launch.line(api_key))
         if report.fault:
-            raise NotServing(report.fault)
+            await _end(process)
+            raise NotServing(report.fault, (await tail).decode(errors="replace"))
         yield Child(process, tail, report.port, api_key)
     finally:
         await _end(process)

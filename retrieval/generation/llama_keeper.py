@@ -89,7 +89,7 @@ class ChildKeeper:
             _log.error("llama_died", backend=self._name, exit_code=code, output=tail)
             self._died()
         except NotServing as error:
-            _log.error("llama_failed", backend=self._name, fault=error.fault)
+            _log.error("llama_failed", backend=self._name, fault=error.fault, output=error.output)
             self._died()
             fault = BackendUnavailable(self._name, error.fault, retry_after_s=self._pause_s())
         finally:

@@ -21,7 +21,7 @@ _HTTP_THREADS = 8
 # Tokens that are computed in one go: a long prompt holds up the other answers, and one that nobody waits for any more
 # goes on, for so long at most. Prompts take no longer for it.
 _BATCH_TOKENS = 256
-_QUIET = 0
+_ERRORS_ONLY = 1
 
 
 def main() -> None:
@@ -60,8 +60,8 @@ class _Server:
         params.n_threads_http = _HTTP_THREADS
         params.cache_prompt = True
         params.cache_ram_mib = launch.cache_mib
-        params.endpoint_slots = params.ui = False
-        params.verbosity = _QUIET
+        params.endpoint_slots = params.ui = params.fit_params = False
+        params.verbosity = _ERRORS_ONLY
         self._server = Server(params)
         self.port = urlsplit(self._server.listening_address).port or 0
 

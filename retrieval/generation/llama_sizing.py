@@ -13,14 +13,14 @@ _MIB = 1 << 20
 # Slots share the threads, so more of them give no more tokens a second; they let a short answer begin beside a long
 # one. Their memory is taken at the start, used or not.
 _MOST_SLOTS = 4
-_SLOTS_BYTES = 1 << 30
+_SLOTS_BYTES = 1 << 29
 _CACHE_SHARE = 4  # of the machine's memory, one part in so many at most
 _UNKNOWN_TOKEN_BYTES = 128 << 10  # of keys and values: a model of 8 billion weights
 _NICENESS = 5  # retrieval, which takes milliseconds, goes first
 
 
 def launch_of(settings: BackendSettings, label: str, weights: Path, metadata: GgufMetadata) -> Launch:
-    """Sizes the process: as many answers at once as a gibibyte of their tokens holds, four at most, one at least.
+    """Sizes the process: as many answers at once as half a gibibyte of their tokens holds, four at most, one at least.
 
     Prompts are kept for `prefix_cache_tokens`, in a quarter of the machine's memory at most.
     """

@@ -141,10 +141,12 @@ async def test_death_before_an_answer_is_unavailable_then_pauses(tmp_path: Path)
 
 @pytest.mark.parametrize(("behaviour", "fault"), [("refuse", "it is no model"), ("exit", "ended before it served")])
 async def test_model_that_does_not_load_is_unavailable(tmp_path: Path, behaviour: str, fault: str) -> None:
-    """The reason is the program's own, or that it ended."""
+    """The reason is the program's own, or that it ended; what it wrote besides is in the log."""
     async with llama(tmp_path, behaviour) as opened:
-        with pytest.raises(BackendUnavailable, match=fault):
+        with capture_logs() as lines, pytest.raises(BackendUnavailable, match=fault):
             await ask(opened)
+    assert [line["event"] for line in lines] == ["llama_failed"]
+    assert "a library that warns" in lines[0]["output"]
 
 
 async def test_program_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
