@@ -97,9 +97,12 @@ def check_bind(settings: Settings) -> None:
     Raises:
         ConfigError: the server would listen beyond loopback and no API key is configured.
     """
-    host = settings.server.host
-    if not settings.auth.keys and not _is_loopback(host):
-        raise ConfigError((f"server.host: {host} is reachable from outside and auth.keys is empty; add a key",))
+    listeners = {"server.host": settings.server.host}
+    if settings.http.port:
+        listeners["http.host"] = settings.http.host
+    for field, host in listeners.items():
+        if not settings.auth.keys and not _is_loopback(host):
+            raise ConfigError((f"{field}: {host} is reachable from outside and auth.keys is empty; add a key",))
 
 
 def _credential(metadata: Iterable[tuple[str, str | bytes]]) -> str:

@@ -56,7 +56,7 @@ async def test_embeddings_take_the_kind_of_text() -> None:
 
 async def test_embeddings_name_what_they_cannot_do() -> None:
     """Tokens, another model's name, another length, a text that is too long or none."""
-    refused = [
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"input": [[1, 2]]}, "input"),
         ({"input": [1, 2]}, "input"),
         ({"input": []}, "input"),
@@ -106,7 +106,7 @@ async def test_rerank_answers_tei() -> None:
 
 async def test_rerank_names_what_it_cannot_do() -> None:
     """Neither or both lists, no text, another model, a bound of tokens that is not kept, none wanted."""
-    refused = [
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"query": "q"}, "documents"),
         ({"query": "q", "documents": ["a"], "texts": ["a"]}, "documents"),
         ({"query": "q", "documents": ["a", {"title": "b"}]}, "documents[1]"),

@@ -11,8 +11,10 @@ import openai
 import pytest
 
 from retrieval.errors import ConfigError
-from retrieval.identity import hash_of
-from retrieval.settings.service import ApiKey
+from retrieval.identity import check_bind, hash_of
+from retrieval.settings import Settings
+from retrieval.settings.http import HttpSettings
+from retrieval.settings.service import ApiKey, AuthSettings
 from tests.fakes.http_rig import AnsweringPath, HttpRig, http_rig
 
 CHAT = "/v1/chat/completions"
@@ -158,3 +160,12 @@ async def test_listener_refuses_a_taken_port() -> None:
         with pytest.raises(ConfigError, match=r"http\.port"):
             async with http_rig(port=taken):
                 pass
+
+
+def test_listener_needs_keys_beyond_loopback() -> None:
+    """An open service is for this machine only; a listener that is off opens nothing."""
+    check_bind(Settings(http=HttpSettings(port=8080)))
+    check_bind(Settings(http=HttpSettings(port=0, host="0.0.0.0")))
+    check_bind(Settings(http=HttpSettings(port=8080, host="0.0.0.0"), auth=AuthSettings(keys=(READER,))))
+    with pytest.raises(ConfigError, match=r"http\.host"):
+        check_bind(Settings(http=HttpSettings(port=8080, host="0.0.0.0")))
