@@ -18,6 +18,8 @@ from retrieval.types import Context
 
 _NO_BOUND = 1 << 40  # tokens
 _TURN_TOKENS = 8  # at most, of what names the speaker of a turn and parts it from the next
+_FEW_SOURCES = 10
+_MARK_TOKENS = 8  # at most, of a mark that is longer than a rank, and of naming it once more in a ranking
 _PIECE_CHARS = 4096  # counters remember the counts of texts of this length; cutting adds a token at most
 
 
@@ -51,8 +53,10 @@ class Measure:
         self._needs: dict[str, int] = {}
         self._fits: dict[tuple[str, int], Context] = {}
 
-    def budget(self, service: Service) -> int:
+    def budget(self, service: Service, sources: int = 0) -> int:
         """Returns the tokens of context that fit into the backend's window, at most as many as were asked for.
+
+        Where sources are ordered for prefix reuse, room is kept for their marks and ranking: for ten of them at least.
 
         Raises:
             InvalidRequest: all else of the prompt, or the answer, leaves no room for context.
@@ -61,6 +65,8 @@ class Measure:
         room = window - self._need(service.counter)
         if room < LEAST_CONTEXT_TOKENS:
             self._refuse(window, room, service.counter)
+        if service.settings.order == "prefix":
+            room = max(0, room - _MARK_TOKENS * (1 + max(_FEW_SOURCES, sources)))
         return min(self._asking.asked_context_tokens, room)
 
     def fit(self, service: Service, context: Context) -> Fit:
@@ -68,7 +74,7 @@ class Measure:
 
         Raises: what `budget` raises.
         """
-        budget, counter = self.budget(service), service.counter
+        budget, counter = self.budget(service, len(context.citations)), service.counter
         if (counter.name, budget) not in self._fits:
             self._fits[counter.name, budget] = fit_context(context, budget, counter)
         fitted = self._fits[counter.name, budget]
@@ -88,10 +94,10 @@ class Measure:
         )
 
     def _extra(self, counter: PassageCounter) -> int:
-        """Counts the conversation and the tools."""
+        """Counts the tools, and the conversation turn by turn: most turns were counted for the request before."""
         said = self._asking.conversation
         texts = [turn.text for turn in said.turns] + ([said.summary] if said.summary else [])
-        tokens = sum(_count(text, counter) + _TURN_TOKENS for text in texts)
+        tokens = sum(_count(text, counter) + _TURN_TOKENS for text in texts) + (_TURN_TOKENS if texts else 0)
         tools = self._asking.tools
         return tokens + (_count(tools.definitions, counter) + _count(tools.choice, counter) if tools else 0)
 

@@ -97,8 +97,8 @@ class Forecast:
 
 
 def _token_ns(outlook: Outlook) -> float:
-    """Returns the time between tokens; one that has answered without any between, such as `extractive`, has none."""
-    return float(outlook.token_ns if outlook.first_token_ns else _UNKNOWN_TOKEN_NS)
+    """Returns the time between tokens: none where answers come at once, as those of `extractive` do."""
+    return float(outlook.token_ns or (0 if outlook.output_tokens else _UNKNOWN_TOKEN_NS))
 
 
 def _cost(backend: BackendSettings, prompt_tokens: int, output_tokens: float) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexers.types import Passage
+from indexers.types import Metadata, Passage
 from retrieval.dispatch.types import Outlook, Route, Service, Ticket
 from retrieval.errors import BackendError, BackendForbidden, InvalidRequest
 from retrieval.route import Priority
@@ -82,7 +82,7 @@ def rules(draw: st.DrawFn) -> RouteRule:
 @st.composite
 def finds(draw: st.DrawFn) -> Found:
     """Draws passages, some with the field that rules look at, as one value or several, of any type."""
-    metadata = st.one_of(
+    metadata: st.SearchStrategy[Metadata] = st.one_of(
         st.just({}),
         some(["SECRET", "open", 7, True, "other"]).map(lambda value: {"class": value}),
         st.lists(some(["secret", "open"]), max_size=2).map(lambda values: {"class": tuple(values)}),
@@ -136,7 +136,7 @@ def routed(backends: list[Service], given_rules: list[RouteRule], who: Asking, w
         return None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(services(), st.lists(rules(), max_size=4), askings(), finds())
 def test_no_leg_of_any_route_breaks_a_rule(
     backends: list[Service], given_rules: list[RouteRule], who: Asking, what: Found
@@ -147,7 +147,7 @@ def test_no_leg_of_any_route_breaks_a_rule(
         assert not any(violates(leg.service.settings, rule, who, what) for rule in given_rules)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(services(), st.lists(rules(), max_size=4), askings(), finds())
 def test_route_stays_within_what_was_allowed_before(
     backends: list[Service], given_rules: list[RouteRule], who: Asking, what: Found
@@ -170,7 +170,7 @@ def test_route_stays_within_what_was_allowed_before(
         assert (legs, route.report.reason) == ([who.backend], "named")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(services(), st.lists(rules(), max_size=4), askings(), finds(), st.lists(outlooks, min_size=5, max_size=5))
 def test_load_never_relaxes_a_rule(
     backends: list[Service],
@@ -198,7 +198,7 @@ def test_load_never_relaxes_a_rule(
     assert still == loaded or None in (still, loaded)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(services(), askings(), finds())
 def test_every_leg_gets_what_fits_its_window(backends: list[Service], who: Asking, what: Found) -> None:
     """Prompt and reserved output stay within each leg's window, and its passages are the best ones."""

@@ -48,7 +48,7 @@ class Explaining(retrieval_pb2_grpc.RetrievalServiceServicer):
 @pytest.fixture
 async def served() -> AsyncIterator[tuple[Explaining, str]]:
     """Serves on a free port."""
-    servicer, server = Explaining(), grpc.aio.server()
+    servicer, server = Explaining(), grpc.aio.server()  # type: ignore[abstract]
     retrieval_pb2_grpc.add_RetrievalServiceServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from retrieval.dispatch.types import Outlook, Service, Ticket
@@ -25,7 +27,7 @@ def two(edge: Outlook = EDGE, central: Outlook = CENTRAL) -> list[Service]:
     ]
 
 
-def report(services: list[Service], what: Found = EASY, **changed: object) -> RouteReport:
+def report(services: list[Service], what: Found = EASY, **changed: Any) -> RouteReport:
     """Routes an ordinary question."""
     return router(services).route(asking(**changed), what).report
 
@@ -80,6 +82,15 @@ def test_expected_output_is_the_backends_own_and_never_above_the_limit() -> None
     seen = {each.backend: each for each in report([talker, unknown], max_output_tokens=200).candidates}
     assert seen["talker"].total_ms == pytest.approx(100 + 200 * 10)
     assert seen["new"].total_ms == pytest.approx(150 + 160 * 10)
+
+
+def test_backend_whose_first_answer_still_runs_is_not_taken_to_write_at_once() -> None:
+    """A known first token says nothing of later ones; answers that came at once do."""
+    running = service("running", outlook(first_token_ms=100, token_ms=0, output_tokens=0))
+    at_once = service("at_once", outlook(first_token_ms=100, token_ms=0, output_tokens=50))
+    seen = {each.backend: each.total_ms for each in report([running, at_once]).candidates}
+    assert seen["running"] == pytest.approx(100 + 128 * 10)
+    assert seen["at_once"] == pytest.approx(100)
 
 
 def test_backend_that_would_miss_the_deadline_comes_last() -> None:

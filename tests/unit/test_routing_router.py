@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from retrieval.assembly.template import BLOCK_SEPARATOR, source_block, source_mark
 from retrieval.errors import BackendForbidden, BackendUnknown, InvalidRequest, NoBackendAllowed
+from retrieval.generation.messages import chat_messages
 from retrieval.routing import Subject
 from retrieval.settings.generation import RouteRule
-from retrieval.types import Conversation, Speaker, Tools, Turn
+from retrieval.token_counters import open_counter
+from retrieval.types import Arrangement, Context, Conversation, Prompt, Speaker, Tools, Turn
 from tests.fakes.counters import WordCounter
 from tests.fakes.routing import SUBJECT, asking, found, outlook, passage, router, service
 
@@ -162,3 +165,29 @@ def test_context_of_which_nothing_fits_is_refused() -> None:
 def test_nothing_found_is_routed_all_the_same() -> None:
     """An empty context fits everywhere."""
     assert router([CLOUD]).route(asking(), found([])).report.reason == "only"
+
+
+def in_lasting_marks(context: Context) -> Arrangement:
+    """Returns the sources in reverse order under marks of three digits, with their ranking."""
+    cited = context.citations[::-1]
+    marks = [900 + citation.number for citation in cited]
+    blocks = [source_block(mark, citation.passage) for mark, citation in zip(marks, cited, strict=True)]
+    ranking = "Most relevant first: " + " ".join(source_mark(mark) for mark in marks[::-1])
+    numbers = tuple((mark, citation.number) for mark, citation in zip(marks, cited, strict=True))
+    return Arrangement(BLOCK_SEPARATOR.join(blocks), numbers, ranking)
+
+
+@pytest.mark.parametrize("window", [700, 900, 1200, 2048])
+def test_whole_prompt_of_a_leg_fits_its_window(window: int) -> None:
+    """CTX-01: messages with conversation, summary, marks and ranking stay within the window by the model's count."""
+    counter = open_counter("bundled")
+    turns = tuple(Turn(speaker, f"What of the {number} seals?") for number in range(6) for speaker in Speaker)
+    spoken = Conversation(turns, summary="They spoke of pumps.")
+    who = asking(conversation=spoken)
+    what = found([passage(number, 12) for number in range(1, 16)], counter)
+    backend = service("one", counter=counter, context_window_tokens=window, order="prefix")
+    (leg,) = router([backend]).route(who, what).legs
+    prompt = Prompt(who.instructions, leg.context, who.question, in_lasting_marks(leg.context), spoken)
+    used = sum(counter.count(message.content) for message in chat_messages(prompt))
+    assert leg.context.citations
+    assert used + who.max_output_tokens <= window
