@@ -25,7 +25,7 @@ def pick(key: str, endpoints: Sequence[Endpoint], ticket: Ticket) -> Endpoint:
     """Returns the server for requests that begin with what `key` names; `endpoints` is not empty."""
     if len(endpoints) == 1:
         return endpoints[0]
-    waits_ns = [endpoint.lane.wait_ns(ticket) for endpoint in endpoints]
+    waits_ns = [_wait_ns(endpoint, ticket) for endpoint in endpoints]
     loads = [endpoint.lane.running + endpoint.lane.waiting for endpoint in endpoints]
     bound = math.ceil(LOAD_FACTOR * (sum(loads) + 1) / len(endpoints))
     longest_ns = min(waits_ns) + PATIENCE_NS
@@ -34,6 +34,11 @@ def pick(key: str, endpoints: Sequence[Endpoint], ticket: Ticket) -> Endpoint:
     if not fitting:
         return endpoints[min(numbers, key=lambda number: (waits_ns[number], loads[number]))]
     return max((endpoints[number] for number in fitting), key=lambda endpoint: _weight(key, endpoint))
+
+
+def _wait_ns(endpoint: Endpoint, ticket: Ticket) -> int:
+    """The predicted wait; one that cannot be predicted is longer than patience."""
+    return 0 if endpoint.has_room else endpoint.lane.wait_ns(ticket) or PATIENCE_NS + 1
 
 
 def _weight(key: str, endpoint: Endpoint) -> bytes:

@@ -10,9 +10,12 @@ import asyncio
 from collections.abc import Callable
 
 from retrieval.dispatch.attempts import Exchange
+from retrieval.dispatch.endpoint import Endpoint
 from retrieval.dispatch.failures import most_telling
+from retrieval.dispatch.figures import MIN_FIRST_TOKENS
 from retrieval.errors import BackendError, Overloaded
 from retrieval.route import Outcome
+from retrieval.settings.generation import BackendSettings, ResilienceSettings
 from retrieval.types import BackendEnd, Delta
 
 Runner = asyncio.Task[Delta | BackendEnd]
@@ -75,6 +78,19 @@ class Race:
             runner.cancel()
             exchange.called_off = True
             self._endings.append(asyncio.create_task(_end(runner, exchange)))
+
+
+def hedge_delay_s(endpoint: Endpoint, settings: ResilienceSettings) -> float | None:
+    """Returns after how long a second server may be asked besides this one; None when none may."""
+    first_token_ns = endpoint.figures.first_token_ns
+    if not settings.hedge or len(first_token_ns) < MIN_FIRST_TOKENS:
+        return None
+    return first_token_ns.quantile(settings.hedge_quantile) / 1e9
+
+
+def answers_as_well(other: BackendSettings, first: BackendSettings, complexity: float) -> bool:
+    """Tells whether another backend answers such a question as well: a quick bad answer would win each race."""
+    return other.kind != "extractive" and other.capability >= min(first.capability, complexity)
 
 
 async def _end(runner: Runner, exchange: Exchange) -> None:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from retrieval.dispatch.attempts import Exchange
 from retrieval.dispatch.endpoint import Endpoint
 from retrieval.dispatch.failures import Failure, is_transient, most_telling
-from retrieval.dispatch.figures import MIN_FIRST_TOKENS
-from retrieval.dispatch.hedging import Race
+from retrieval.dispatch.hedging import Race, answers_as_well, hedge_delay_s
 from retrieval.dispatch.service import BackendService
 from retrieval.dispatch.spending import HedgeBudget, RetryBudget
 from retrieval.dispatch.types import Job, Leg, Route
@@ -136,7 +135,8 @@ class Pursuit:
             return None
 
     async def _first(self, exchange: Exchange, leg: Leg) -> tuple[Exchange, Delta | BackendEnd]:
-        delay_s = self._hedge_delay_s(exchange.endpoint)
+        hedged = any(each.hedge for each in self._exchanges)
+        delay_s = None if hedged else hedge_delay_s(exchange.endpoint, self._means.resilience())
         if delay_s is not None:
             race = Race(exchange)
             self._races.append(race)
@@ -169,33 +169,18 @@ class Pursuit:
             raise self._why_not()
         self._paid = True
 
-    def _hedge_delay_s(self, endpoint: Endpoint) -> float | None:
-        """After how long a second server may be asked; None when none may."""
-        settings = self._means.resilience()
-        first_token_ns = endpoint.figures.first_token_ns
-        if not settings.hedge or any(exchange.hedge for exchange in self._exchanges):
-            return None
-        if len(first_token_ns) < MIN_FIRST_TOKENS:
-            return None
-        return first_token_ns.quantile(settings.hedge_quantile) / 1e9
-
     def _hedge(self, leg: Leg) -> Exchange | None:
         """Returns a second request, to a server that has room now; None without one, or when there were enough."""
         for other in self._route.legs[self._route.legs.index(leg) :]:
             service = self._means.services[other.service.settings.name]
-            if other is not leg and not self._equals(service, leg):
+            complexity = self._route.report.complexity
+            if other is not leg and not answers_as_well(service.settings, leg.service.settings, complexity):
                 continue
             spare = service.spare(self._job, [exchange.endpoint for exchange in self._exchanges])
             if spare is not None and self._means.hedges.take():
                 self._exchanges.append(Exchange(spare, other, self._job, hedge=True))
                 return self._exchanges[-1]
         return None
-
-    def _equals(self, service: BackendService, leg: Leg) -> bool:
-        """Whether another backend answers as well as that of a leg: a quick bad answer would win each race."""
-        settings, first = service.settings, leg.service.settings
-        able = min(first.capability, self._route.report.complexity)
-        return settings.kind != "extractive" and settings.capability >= able
 
     def _why_not(self) -> Exception:
         if self._failures:

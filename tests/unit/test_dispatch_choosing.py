@@ -87,6 +87,18 @@ def test_choose_passes_over_a_server_that_makes_it_wait() -> None:
     run_virtual(main())
 
 
+def test_choose_passes_over_a_full_server_of_which_nothing_is_known() -> None:
+    """A wait that cannot be predicted is worse than reading the beginning again."""
+    two = service(2, max_concurrent=1)
+
+    async def main() -> None:
+        home = chosen(two, "one")
+        await two.endpoints[home].lane.acquire(job().ticket)
+        assert chosen(two, "one") != home
+
+    run_virtual(main())
+
+
 def test_choose_has_nothing_when_all_refuse() -> None:
     """A server that refused is not asked again; one that failed is, when no other takes the request."""
     two = service(2)
