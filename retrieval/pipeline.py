@@ -20,7 +20,6 @@ from retrieval.assembly import PassageCounter
 from retrieval.caching.caches import Caches
 from retrieval.clock import Stage, StageClock
 from retrieval.conversation.rewriting import Rewriter
-from retrieval.conversation.summaries import Summaries
 from retrieval.deadline import Deadline
 from retrieval.dispatch.answering import Ended
 from retrieval.dispatch.dispatcher import Dispatcher
@@ -84,7 +83,7 @@ class Pipeline:
         parts = FindingEngines(engines.encoder, engines.sparse, engines.reranker, engines.caches)
         self._finder = Finder(parts, lambda: live.current.cache.policies)
         self._live = live
-        summaries, dispatcher = Summaries(), engines.dispatcher
+        summaries, dispatcher = engines.caches.summaries, engines.dispatcher
         self._router = Router(dispatcher.services, self._generation)
         self._asker = Asker(self._router, dispatcher.services, summaries, self._generation)
         rewriter = Rewriter(lambda: self._generation().conversation)

@@ -10,6 +10,7 @@ from retrieval.caching.pair_scores import PairScores
 from retrieval.caching.shared import SharedTier
 from retrieval.caching.tiered import Tiered
 from retrieval.caching.token_codes import TokenCodes
+from retrieval.conversation.summaries import Summaries
 from retrieval.types import Found
 
 
@@ -23,3 +24,4 @@ class Caches:
     pair_scores: PairScores
     results: Tiered[Found]
     answers: AnswerCache
+    summaries: Summaries  # of conversations; in this process alone

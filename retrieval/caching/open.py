@@ -22,6 +22,7 @@ from retrieval.caching.redis.tier import open_redis_tier
 from retrieval.caching.s3fifo import S3Fifo
 from retrieval.caching.shared import NoSharedTier, SharedTier
 from retrieval.caching.tiered import Sharing, Tiered
+from retrieval.conversation.summaries import Summaries
 from retrieval.errors import ConfigError
 from retrieval.live import LiveSettings
 from retrieval.settings import Settings
@@ -81,6 +82,7 @@ def open_caches(
         answers=AnswerCache(
             AnswerStore(settings.answers.memory_bytes, risks.forget), risks, lambda: live.current.cache.answers, tier
         ),
+        summaries=Summaries(),
     )
 
 

@@ -36,14 +36,14 @@ class Forgotten:
 def figures_of(caches: Caches) -> list[MemoryFigures]:
     """Returns how each cache of this process fares."""
     plain = (caches.embeddings, caches.token_codes, caches.pair_scores.cache, caches.results)
-    return [*(cache.figures for cache in plain), caches.answers.operations.figures]
+    return [*(cache.figures for cache in plain), caches.answers.operations.figures, caches.summaries.figures]
 
 
 async def forget(caches: Caches, chosen: Chosen) -> Forgotten:
     """Forgets what is chosen, here and in the shared tier.
 
     Vectors and scores go only when no collection is named, since they belong to none; those in this process do not know
-    their age, so they go whatever it is.
+    their age, so they go whatever it is. Summaries of conversations know neither age nor documents, and go likewise.
     """
     memory = _forget_here(caches, chosen)
     shared = await _forget_there(caches.shared, chosen)
@@ -70,6 +70,7 @@ def _forget_here(caches: Caches, chosen: Chosen) -> int:
         return takes(key, found.made_at_s, (hit.passage.document_id for hit in found.hits))
 
     count = caches.answers.operations.forget_where(takes_answer) + caches.results.forget_where(takes_result)
+    count += caches.summaries.forget(chosen.tenant, chosen.collection or "")
     if chosen.collection is not None:
         return count
     whose = _of_tenant(chosen.tenant)

@@ -8,6 +8,7 @@ import typer
 
 from retrieval.cli import (
     ask,
+    backends,
     cache,
     collections,
     config,
@@ -20,6 +21,7 @@ from retrieval.cli import (
     models,
     rerank_train,
     retrieve,
+    route,
     serve,
 )
 
@@ -66,6 +68,8 @@ app.add_typer(config.commands, name="config")
 app.add_typer(keys.commands, name="keys")
 app.add_typer(rerank_train.commands, name="rerank")
 app.add_typer(models.commands, name="models")
+app.add_typer(backends.commands, name="backends")
+app.add_typer(route.commands, name="route")
 app.command("info")(info.info)
 app.command("health")(health.health)
 app.command("demo")(demo.demo)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import grpc.aio
 import structlog
@@ -76,6 +76,7 @@ async def run(live: LiveSettings) -> None:
     async with AsyncExitStack() as stack:
         app = await stack.enter_async_context(build(live))
         stack.enter_context(metrics_endpoint(app.metrics.registry, settings.metrics_host, settings.metrics_port))
+        http_port = await stack.enter_async_context(_http(app, live))
         server = grpc.aio.server(interceptors=[app.guard], options=channel_options(settings))
         healthy = await _register(server, app, settings.reflection)
         address = listen_tcp(server, settings)
@@ -86,7 +87,13 @@ async def run(live: LiveSettings) -> None:
         settle()
         await stack.enter_async_context(healthy.following(app.scheduler.workers))
         stack.enter_context(endpoint_file(live.current.data.folder, address))
-        _log.info("serving", address=address, unix_socket=settings.unix_socket, metrics_port=settings.metrics_port)
+        _log.info(
+            "serving",
+            address=address,
+            unix_socket=settings.unix_socket,
+            metrics_port=settings.metrics_port,
+            http_port=http_port,
+        )
         await stack.enter_async_context(measuring_costs(app.models, app.scheduler))
         services = app.engines.dispatcher.services
         await stack.enter_async_context(warming(services, live.current.generation.instructions))
@@ -107,6 +114,19 @@ async def _register(server: grpc.aio.Server, app: App, reflect: bool) -> Health:
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
     return healthy
+
+
+@asynccontextmanager
+async def _http(app: App, live: LiveSettings) -> AsyncIterator[int | None]:
+    settings = live.current.http
+    if not settings.port:
+        yield None
+        return
+    # Imported here: a server that speaks gRPC alone needs no web framework.
+    from retrieval.server.http.listener import http_listener  # noqa: PLC0415
+
+    async with http_listener(app, settings, live) as port:
+        yield port
 
 
 async def _stop(server: grpc.aio.Server, healthy: Health, drain: Drain, grace_s: float) -> None:

@@ -130,7 +130,7 @@ async def test_forget_takes_what_is_read_meanwhile(caches: Caches, tier: MemoryT
             caches.results.put(cache_key("read meanwhile", "acme", "docs"), _found("valve"))
             return 0
 
-    busy = Caches(_Busy(), caches.embeddings, caches.token_codes, caches.pair_scores, caches.results, caches.answers)
+    busy = Caches(_Busy(), caches.embeddings, caches.token_codes, caches.pair_scores, caches.results, caches.answers, caches.summaries)
     assert (await forget(busy, Chosen("acme", "docs"))).memory == 5
     assert caches.results.get(cache_key("read meanwhile", "acme", "docs")) is None
 
