@@ -28,7 +28,7 @@ from bench._common.tables import Cell, print_table
 from headrace.v1 import retrieval_pb2 as wire
 from headrace.v1 import retrieval_pb2_grpc
 
-_QUESTIONS = (
+QUESTIONS = (
     "How do I make sure a file is closed even when an exception is raised?",
     "What is the difference between a generator and a coroutine?",
     "How can I run a shell command and capture its output?",
@@ -74,7 +74,7 @@ class Plan:
 def main() -> None:
     """Runs the tool."""
     arguments = _arguments()
-    questions = read_questions(arguments.queries) if arguments.queries else list(_QUESTIONS)
+    questions = read_questions(arguments.queries) if arguments.queries else list(QUESTIONS)
     sent = run(_send_all(arguments, _plan(arguments, questions)))
     figures = summarise(sent, arguments.rate)
     _print(figures)

@@ -60,4 +60,5 @@ class Counts:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     tokens: int = 0
+    held_s: float = 0.0  # time that answered requests kept their slots, in all
     cpu_s: float = 0.0

@@ -58,14 +58,14 @@ class ScriptedServer:
         answering = asyncio.create_task(self._answer(json.loads(body), writer))
         reading = asyncio.create_task(reader.read(1))
         await asyncio.wait({answering, reading}, return_when=asyncio.FIRST_COMPLETED)
-        if reading.done() and not reading.result():
+        left = reading.done() and (reading.exception() is not None or not reading.result())
+        if left:
             answering.cancel()
         await asyncio.wait({answering})
         reading.cancel()
         await asyncio.wait({reading})
-        if answering.cancelled():
-            raise ConnectionResetError
-        answering.result()
+        if answering.cancelled() or answering.exception() is not None:
+            raise ConnectionResetError from None if answering.cancelled() else answering.exception()
         return b"" if reading.cancelled() else reading.result()
 
     def _listing(self, head: bytes) -> bytes:
@@ -89,7 +89,9 @@ class ScriptedServer:
         counts.most_inside = max(counts.most_inside, counts.inside)
         try:
             async with self._slots:
+                began_s = time.monotonic()
                 await self._generate(request, writer)
+                counts.held_s += time.monotonic() - began_s
         except (asyncio.CancelledError, ConnectionError):
             counts.left += 1
             raise
