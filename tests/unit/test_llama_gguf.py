@@ -156,7 +156,7 @@ def test_slots_and_cache_follow_settings(tmp_path: Path) -> None:
 
 
 def test_large_context_leaves_one_slot(tmp_path: Path) -> None:
-    """A model whose context fills the memory for it answers one at a time, and its cache leaves most of the memory alone."""
+    """A model whose context fills the memory for it answers one at a time; its cache leaves most memory alone."""
     path = tmp_path / "m.gguf"
     path.write_bytes(gguf_bytes(model_values() | {"llama.block_count": 5000, "llama.context_length": 1 << 20}))
     settings = BackendSettings(
