@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from retrieval.conversation.terms import VALUES, Term, read, terms_of
+from retrieval.conversation.terms import VALUES, read
 from retrieval.conversation.topic import own_keys
 from retrieval.types import Turn
 
@@ -35,12 +35,13 @@ def usable_question(written: str, question: str, turns: Sequence[Turn]) -> str:
     text = _plain(written)
     if "\n" in text or not 0 < len(text) <= LONGEST_QUESTION or _CHATTER.match(text):
         return ""
-    terms, asked = terms_of(read(text)), {term.key for term in _telling(question)}
-    known = {term.key for term in terms_of(read(question))} | own_keys(turns)
+    terms, asked = read(text).terms, read(question).terms
+    known = {term.key for term in asked} | own_keys(turns)
     made_up = [term for term in terms if term.key not in known]
     if not terms or len(made_up) > _LEAST_SHARED * len(terms) or any(term.token.kind in VALUES for term in made_up):
         return ""
-    return text if not asked or asked & {term.key for term in terms} else ""
+    telling = {term.key for term in asked if not term.is_ordinary}
+    return text if not telling or telling & {term.key for term in terms} else ""
 
 
 def usable_summary(written: str, summary_tokens: int) -> str:
@@ -51,7 +52,3 @@ def usable_summary(written: str, summary_tokens: int) -> str:
 
 def _plain(written: str) -> str:
     return _LABEL.sub("", written.strip().strip(_QUOTES)).strip(_QUOTES)
-
-
-def _telling(question: str) -> list[Term]:
-    return [term for term in terms_of(read(question)) if not term.is_ordinary]

@@ -23,7 +23,7 @@ from retrieval.answers.facts.vocabulary import (
     word_set,
 )
 from retrieval.conversation import words as known
-from retrieval.conversation.terms import Term, language_of, terms_of
+from retrieval.conversation.terms import Reading, Term
 
 _LONGEST_OPENED = 3  # content words after "what about"; more say themselves what they are about
 _LONGEST_FRAGMENT = 3
@@ -45,11 +45,9 @@ class Lean(enum.Enum):
     REST = "rest"  # everything but what it changes: "and in 2020?"
 
 
-def lean_of(tokens: Sequence[Token]) -> Lean:
+def lean_of(question: Reading) -> Lean:
     """Returns what a question lacks."""
-    words = [token for token in tokens if token.kind is not Kind.SYMBOL]
-    terms = terms_of(words)
-    language = language_of(words)
+    words, terms, language = question
     if language != "en" or (words and words[0].text in known.FOREIGN_OPENERS):
         return _foreign(words, terms, language)
     if not terms or _goes_on(words, terms):
@@ -88,6 +86,8 @@ def _opens(words: Sequence[Token]) -> bool:
 
 def _goes_on(words: Sequence[Token], terms: Sequence[Term]) -> bool:
     """Whether it opens like a follow-up and brings little of its own."""
+    if any(word.kind is Kind.STOP for word in words[:-1]):
+        return False
     start = 0
     while start < len(words) and (words[start].text in known.JOINING or words[start].kind is Kind.COMMA):
         start += 1
@@ -110,11 +110,18 @@ def _dangling(words: Sequence[Token], terms: Sequence[Term]) -> Lean | None:
     for place, word in enumerate(words):
         if word.kind is not Kind.WORD or not _refers(words, place):
             continue
-        if word.text in known.DEMONSTRATIVES and any(term.is_name for term in terms) and len(terms) > _LONGEST_FRAGMENT:
+        if word.text in known.DEMONSTRATIVES and _is_determined(terms, place):
             continue
         if not _has_antecedent(words, terms, place):
             return Lean.PERSON if word.text in known.PERSONAL else Lean.THING
     return None
+
+
+def _is_determined(terms: Sequence[Term], place: int) -> bool:
+    """Whether a "this" stands before a noun, in a question that says what it is about besides."""
+    tells = [term for term in terms if not term.is_ordinary]
+    before_noun = any(term.place == place + 1 for term in terms)
+    return (before_noun and len(tells) >= _FEW_TERMS) or (any(term.is_name for term in terms) and len(terms) > 3)
 
 
 def _refers(words: Sequence[Token], place: int) -> bool:
@@ -149,6 +156,9 @@ def _is_empty(words: Sequence[Token], place: int) -> bool:
 def _has_antecedent(words: Sequence[Token], terms: Sequence[Term], place: int) -> bool:
     """Whether a noun stands before a pronoun, and for an object in a clause before its own."""
     border = place
+    ends = [at for at in range(place) if words[at].kind is Kind.STOP]
+    if ends and any(term.place < ends[-1] for term in terms):
+        return True  # an earlier sentence
     if words[place].text not in known.POSSESSIVES:
         borders = [at for at in range(place) if words[at].text in known.CLAUSE_OPENERS or words[at].kind is Kind.COMMA]
         border = borders[-1] if borders else 0

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retrieval.answers.facts.types import Token
 from retrieval.conversation.following import Lean, lean_of
-from retrieval.conversation.terms import read
-from retrieval.conversation.topic import carried_words, spoken_words
+from retrieval.conversation.terms import Reading, read, text_of
+from retrieval.conversation.topic import carried_words, is_of_these
 from retrieval.types import Speaker, Turn
 
 RULES = "rules"
@@ -40,11 +39,11 @@ def leans_on_history(question: str, turns: Sequence[Turn]) -> bool:
 
 def standalone_by_rules(question: str, turns: Sequence[Turn]) -> Standalone:
     """Returns the question with the words that it lacks before it. Applied again it changes nothing."""
-    tokens, lean = _lean(question, turns)
-    carried = carried_words(tokens, lean, turns) if lean is not Lean.NOTHING else []
+    asked, lean = _lean(question, turns)
+    carried = carried_words(asked, lean, turns) if asked is not None and lean is not Lean.NOTHING else []
     if not carried:
         return unchanged(question)
-    return Standalone(" ".join(token.raw for token in carried) + _JOINT + question.strip(), changed=True, by=RULES)
+    return Standalone(text_of(carried) + _JOINT + question.strip(), changed=True, by=RULES)
 
 
 def unchanged(question: str) -> Standalone:
@@ -52,19 +51,20 @@ def unchanged(question: str) -> Standalone:
     return Standalone(question, changed=False, by="")
 
 
-def _lean(question: str, turns: Sequence[Turn]) -> tuple[list[Token], Lean]:
+def _lean(question: str, turns: Sequence[Turn]) -> tuple[Reading | None, Lean]:
     if len(question) > _LONGEST_FOLLOW_UP or not any(turn.speaker is Speaker.USER for turn in turns):
-        return [], Lean.NOTHING
-    tokens = read(question)
-    if not tokens or _is_completed(question, turns):
-        return [], Lean.NOTHING
-    return tokens, lean_of(tokens)
+        return None, Lean.NOTHING
+    asked = read(question)
+    if not asked.tokens or _is_completed(question, turns):
+        return None, Lean.NOTHING
+    return asked, lean_of(asked)
 
 
 def _is_completed(question: str, turns: Sequence[Turn]) -> bool:
-    """Whether the rules have put words of these turns before it already."""
+    """Whether what it is about stands before it already, put there by its writer or by the rules."""
     head, joint, _ = question.partition(_JOINT)
-    if not joint:
+    if not joint or not (about := read(head)).tokens:
         return False
-    words = {token.text for token in read(head)}
-    return bool(words) and words <= spoken_words(turns)
+    return any(not term.is_ordinary for term in about.terms) or is_of_these(
+        {token.text for token in about.tokens}, turns
+    )

@@ -7,19 +7,20 @@ that "who founded it?" and then "when was that?" still know what "it" was.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from retrieval.answers.facts.tokens import tokenise
 from retrieval.answers.facts.types import Kind, Token
 from retrieval.answers.facts.vocabulary import QUESTION_WORDS
 from retrieval.conversation.following import Lean, lean_of
-from retrieval.conversation.terms import VALUES, Term, read, terms_of, written
+from retrieval.conversation.terms import VALUES, Reading, Term, read, reading_of, written
 from retrieval.types import Speaker, Turn
 
 _LAST_TURNS = 12  # looked through for the last questions
-_LAST_QUESTIONS = 4
+_LAST_QUESTIONS = 3
 _MOST_ITEM_TERMS = 8
 _MOST_TOPIC_TOKENS = 64
+_EMPTY = Reading((), (), "en")
 # How many words are carried into a question that brings none, one, two, three or more of its own that tell something.
 # Those of the last question help where the follow-up stays with its passage, and mislead where it leaves it
 # (bench.conversation).
@@ -28,7 +29,7 @@ _REST_ROOM = (16, 12, 5, 2)
 _ENOUGH_TO_CHOOSE = 2  # such words; then only those are carried that tell something too
 _VERB_ENDINGS = ("ing", "ed")
 _ANSWER_CHARS = 300  # of an answer: who or what a question asked for stands at its beginning
-_ITEMS_CHARS = 4000
+_ITEMS_CHARS = 2000
 _MOST_NAME_WORDS = 4
 _ITEM = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]+(\S[^\n]{0,200})", re.MULTILINE)
 _PLACES = {
@@ -47,57 +48,71 @@ _ENDS = {"last": -1, "latter": -1, "former": 0}
 _ASKS_FOR_A_NAME = frozenset({"who", "whom", "which", "what", "whose", "where"})
 
 
-def carried_words(question: Sequence[Token], lean: Lean, turns: Sequence[Turn]) -> list[Token]:
+def carried_words(question: Reading, lean: Lean, turns: Sequence[Turn]) -> list[Token]:
     """Returns what the question lacks, in a natural order; nothing when the turns do not tell."""
-    recent = [turn for turn in turns[-_LAST_TURNS:] if turn.speaker is not Speaker.TOOL]
-    asked = [read(turn.text) for turn in recent if turn.speaker is Speaker.USER][-_LAST_QUESTIONS:]
-    topic: list[Token] = []
-    last: list[Token] = []
-    for tokens in asked:
-        if not tokens or (not topic and not terms_of(tokens)):
-            continue
-        before = _chosen(tokens, lean_of(tokens), topic)
-        last = tokens
-        topic = [*before, *tokens][:_MOST_TOPIC_TOKENS] if before or terms_of(tokens) else topic
+    recent = _spoken(turns)
+    topic = last = _EMPTY
+    for turn in [turn for turn in recent if turn.speaker is Speaker.USER][-_LAST_QUESTIONS:]:
+        asked = read(turn.text)
+        before = _chosen(asked, lean_of(asked), topic) if topic.terms else []
+        if before or asked.terms:
+            last = asked
+            topic = reading_of([*before, *asked.tokens][:_MOST_TOPIC_TOKENS]) if before else asked
     answer = recent[-1].text if recent and recent[-1].speaker is Speaker.ASSISTANT else ""
     said = _from_answer(question, lean, last, topic, answer)
-    return [*said, *_chosen([*question, *said], lean, topic)]
+    completed = reading_of([*question.tokens, *said]) if said else question
+    return [*said, *_chosen(completed, lean, topic)]
 
 
 def own_keys(turns: Sequence[Turn]) -> frozenset[str]:
-    """Returns the keys of all content words that a question could have got from these turns."""
-    return frozenset(term.key for tokens in _spoken(turns) for term in terms_of(tokens))
+    """Returns the keys of all content words of the last turns."""
+    return frozenset(term.key for turn in _spoken(turns) for term in reading_of(_all_tokens(turn)).terms)
 
 
-def spoken_words(turns: Sequence[Turn]) -> frozenset[str]:
-    """Returns all words that a question could have got from these turns."""
-    pieces = [token for tokens in _spoken(turns) for token in tokens]
+def is_of_these(words: set[str], turns: Sequence[Turn]) -> bool:
+    """Whether all words stand in the last turns. Reads the answer only when the questions do not have them."""
+    recent = _spoken(turns)
+    asked = [turn for turn in recent if turn.speaker is Speaker.USER][-_LAST_QUESTIONS:]
+    left = words.difference(*(_words(read(turn.text).tokens) for turn in asked))
+    return not left or (bool(recent) and left <= _words(_all_tokens(recent[-1])))
+
+
+def _spoken(turns: Sequence[Turn]) -> list[Turn]:
+    return [turn for turn in turns[-_LAST_TURNS:] if turn.speaker is not Speaker.TOOL]
+
+
+def _all_tokens(turn: Turn) -> list[Token]:
+    return tokenise(turn.text[:_ITEMS_CHARS])
+
+
+def _words(tokens: Sequence[Token]) -> set[str]:
     # Code in backticks is one token; carried over, it has lost them.
-    apart = [part for token in pieces if " " in token.raw for part in tokenise(token.raw)]
-    return frozenset(token.text for token in (*pieces, *apart))
+    apart = [part for token in tokens if " " in token.raw for part in tokenise(token.raw)]
+    return {token.text for token in (*tokens, *apart)}
 
 
-def _spoken(turns: Sequence[Turn]) -> list[list[Token]]:
-    recent = [turn for turn in turns[-_LAST_TURNS:] if turn.speaker is not Speaker.TOOL]
-    return [read(turn.text) if turn.speaker is Speaker.USER else tokenise(turn.text[:_ITEMS_CHARS]) for turn in recent]
-
-
-def _chosen(question: Sequence[Token], lean: Lean, topic: Sequence[Token]) -> list[Token]:
-    """The words of the topic that complete a question, without those that it has."""
-    if lean is Lean.NOTHING or not topic:
+def _chosen(question: Reading, lean: Lean, topic: Reading) -> list[Token]:
+    """The words of the topic that complete a question, without those that it has; all when it says nothing itself."""
+    if lean is Lean.NOTHING:
         return []
-    present = terms_of(question)
-    keys = {term.key for term in present}
-    terms: Sequence[Term] = list(
-        {term.key: term for term in reversed(terms_of(topic)) if term.key not in keys}.values()
-    )[::-1]
+    keys = {term.key for term in question.terms}
+    terms: Sequence[Term] = [*_each_once(term for term in topic.terms if term.key not in keys)]
     if lean is Lean.REST:
-        terms = _unchanged(terms, present)
-    brought = sum(not term.is_ordinary for term in present)
+        terms = _unchanged(terms, question.terms)
+    brought = sum(not term.is_ordinary for term in question.terms)
+    if lean is Lean.REST and not brought:
+        return [token for token in topic.tokens if token.kind not in (Kind.STOP, Kind.COMMA)][:_MOST_TOPIC_TOKENS]
     if lean in (Lean.THING, Lean.PERSON) or brought >= _ENOUGH_TO_CHOOSE:
         terms = [term for term in terms if not term.is_ordinary] or terms
     rooms = _REFERENT_ROOM if lean in (Lean.THING, Lean.PERSON) else _REST_ROOM
-    return written(topic, _weightiest(terms, rooms[min(brought, len(rooms) - 1)]))
+    return written(topic.tokens, _weightiest(terms, rooms[min(brought, len(rooms) - 1)]))
+
+
+def _each_once(terms: Iterable[Term]) -> Iterable[Term]:
+    first: dict[str, Term] = {}
+    for term in terms:
+        first.setdefault(term.key, term)
+    return first.values()
 
 
 def _weightiest(terms: Sequence[Term], room: int) -> Sequence[Term]:
@@ -110,40 +125,38 @@ def _weightiest(terms: Sequence[Term], room: int) -> Sequence[Term]:
 
 def _unchanged(terms: Sequence[Term], present: Sequence[Term]) -> Sequence[Term]:
     """What "and in 2020?" leaves as it was: all but the one figure of the kind that it brings."""
-    kinds = {term.token.kind for term in present} & VALUES
-    replaced = {kind for kind in kinds if sum(term.token.kind is kind for term in terms) == 1}
+    kinds = [term.token.kind for term in present]
+    replaced = [kind for kind in VALUES if kind in kinds and sum(term.token.kind is kind for term in terms) == 1]
     return [term for term in terms if term.token.kind not in replaced]
 
 
-def _from_answer(
-    question: Sequence[Token], lean: Lean, last: Sequence[Token], topic: Sequence[Token], answer: str
-) -> list[Token]:
+def _from_answer(question: Reading, lean: Lean, last: Reading, topic: Reading, answer: str) -> list[Token]:
     """What only the last answer can have named: the person or thing that was asked for, an item of its list."""
     if not answer:
         return []
     if lean is Lean.CHOICE:
-        return _item(question, answer)
-    asks = next((token.text for token in last if token.text in QUESTION_WORDS), "")
+        return _item(question.tokens, answer)
+    asks = next((token.text for token in last.tokens if token.text in QUESTION_WORDS), "")
     if lean not in (Lean.THING, Lean.PERSON) or asks not in _ASKS_FOR_A_NAME:
         return []
-    if asks == "what" and any(term.is_name for term in terms_of(topic)):
+    if asks == "what" and any(term.is_name for term in topic.terms):
         return []
-    return _first_name(tokenise(answer[:_ANSWER_CHARS]), {term.key for term in terms_of(topic)})
+    return _first_name(reading_of(tokenise(answer[:_ANSWER_CHARS])), {term.key for term in topic.terms})
 
 
 def _item(question: Sequence[Token], answer: str) -> list[Token]:
     items = _ITEM.findall(answer[:_ITEMS_CHARS])
-    places = [(_PLACES | _ENDS)[token.text] for token in question if token.text in _PLACES or token.text in _ENDS]
+    places = [_PLACES[token.text] for token in question if token.text in _PLACES]
     if len(items) < 2 or not places or places[0] >= len(items):
         return []
-    tokens = tokenise(items[places[0]])
-    return written(tokens, terms_of(tokens)[:_MOST_ITEM_TERMS])
+    item = reading_of(tokenise(items[places[0]]))
+    return written(item.tokens, item.terms[:_MOST_ITEM_TERMS])
 
 
-def _first_name(tokens: Sequence[Token], known: set[str]) -> list[Token]:
+def _first_name(answer: Reading, known: set[str]) -> list[Token]:
     """The first run of names in an answer, with the word that begins it, that the questions do not have."""
     run: list[Term] = []
-    for term in terms_of(tokens):
+    for term in answer.terms:
         is_name = term.key not in known and term.token.raw[0].isupper() and term.token.kind in (Kind.WORD, Kind.NAME)
         if run and (not is_name or term.place != run[-1].place + 1):
             break

@@ -16,7 +16,7 @@ from hashlib import blake2b
 
 from bench._common.beir import BeirSet, Question
 from retrieval.answers.facts.types import Token
-from retrieval.conversation.terms import Term, read, terms_of
+from retrieval.conversation.terms import Term, read
 
 FORMS = ("pronoun", "what about", "more")
 _WORD = re.compile(r"[^\W_]+(?:['\u2019.-][^\W_]+)*")
@@ -73,13 +73,13 @@ def _pairs(source: BeirSet) -> Iterator[_Pair]:
     by_term: dict[str, list[Question]] = defaultdict(list)
     questions = sorted(source.questions, key=lambda one: _shuffled(one.query_id))
     for question in questions:
-        for key in {term.key for term in terms_of(read(question.text)) if not term.is_ordinary}:
+        for key in {term.key for term in read(question.text).terms if not term.is_ordinary}:
             by_term[key].append(question)
     used: set[str] = set()
     for question in questions:
         partners = [
             other
-            for term in terms_of(read(question.text))
+            for term in read(question.text).terms
             for other in by_term.get(term.key, ())
             if other is not question and len(by_term[term.key]) <= _MOST_SHARING
         ]
@@ -114,14 +114,14 @@ def _run(first: Question, second: Question) -> tuple[str, ...]:
 
 
 def _tells(word: str) -> bool:
-    terms = terms_of(read(word))
+    terms = read(word).terms
     return bool(terms) and not terms[0].is_ordinary
 
 
 def _with_pronoun(text: str, run: Sequence[str]) -> str | None:
     """Puts a pronoun where the run stands; None when another word that tells something would be lost."""
     found = re.search(r"[\s-]+".join(map(re.escape, run)) + r"('s|\u2019s)?\b", text, re.IGNORECASE)
-    if found is None or len(terms_of(read(text))) <= len(run):
+    if found is None or len(read(text).terms) <= len(run):
         return None
     if not (
         _is_border(_WORD.findall(text[: found.start()])[-1:]) and _is_border(_WORD.findall(text[found.end() :])[:1])
@@ -133,12 +133,12 @@ def _with_pronoun(text: str, run: Sequence[str]) -> str | None:
 
 def _is_border(words: Sequence[str]) -> bool:
     """Whether a noun phrase ends here: at the text's end, or at a word of grammar."""
-    return not words or not terms_of(read(words[0].lower()))
+    return not words or not read(words[0].lower()).terms
 
 
 def _unshared(first: str, second: str) -> list[str]:
-    shared = {term.key for term in terms_of(read(first))}
-    terms: list[Term] = terms_of(read(second))
+    shared = {term.key for term in read(first).terms}
+    terms: Sequence[Term] = read(second).terms
     rest: list[Token] = [term.token for term in terms if term.key not in shared]
     return [token.raw for token in rest] if 0 < len(rest) <= 4 and len(rest) < len(terms) else []
 
