@@ -1,4 +1,4 @@
-"""Passages in the order of their relevance, which is what a model reads unless its backend asks for another order."""
+"""Arranges sources by relevance, always."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from retrieval.types import Arrangement, Context, Usage
 
 
 class RelevanceOrder:
-    """An `Arranger` that leaves passages as they are and remembers nothing."""
+    """An `Arranger` that leaves the sources as they were assembled, and remembers nothing."""
 
     def arrange(self, root: str, context: Context) -> Arrangement:
-        """Returns the sources as they were assembled."""
+        """Returns the sources by relevance."""
         return Arrangement.by_relevance(context)
 
     def sent(self, root: str, context: Context, arrangement: Arrangement) -> None:
