@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retrieval.assembly import PassageCounter
 from retrieval.dispatch.types import Ticket
@@ -33,6 +33,13 @@ class Asking:
     asked_context_tokens: int
     max_cost: float  # 0 for the configured ceiling
     ticket: Ticket
+
+    @property
+    def who(self) -> Subject:
+        """Who asks, as rules see it: whatever its subject says, with earlier turns to read it is in a conversation."""
+        if self.subject.in_conversation or not self.conversation:
+            return self.subject
+        return replace(self.subject, in_conversation=True)
 
 
 @dataclass(frozen=True, slots=True)

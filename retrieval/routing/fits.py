@@ -56,7 +56,8 @@ class Measure:
     def budget(self, service: Service, sources: int = 0) -> int:
         """Returns the tokens of context that fit into the backend's window, at most as many as were asked for.
 
-        Where sources are ordered for prefix reuse, room is kept for their marks and ranking: for ten of them at least.
+        Where sources are ordered for prefix reuse, room is kept for their marks and ranking: for ten of them at least,
+        but no more than half, which few sources do not need.
 
         Raises:
             InvalidRequest: all else of the prompt, or the answer, leaves no room for context.
@@ -66,7 +67,7 @@ class Measure:
         if room < LEAST_CONTEXT_TOKENS:
             self._refuse(window, room, service.counter)
         if service.settings.order == "prefix":
-            room = max(0, room - _MARK_TOKENS * (1 + max(_FEW_SOURCES, sources)))
+            room -= min(room // 2, _MARK_TOKENS * (1 + max(_FEW_SOURCES, sources)))
         return min(self._asking.asked_context_tokens, room)
 
     def fit(self, service: Service, context: Context) -> Fit:

@@ -55,7 +55,7 @@ class Router:
             BackendError: as `allowed`.
         """
         measure = Measure(asking)
-        names = self.allowed(asking.backend, asking.subject)
+        names = self.allowed(asking.backend, asking.who)
         roomy_first = sorted((self._services[name] for name in names), key=_window_tokens, reverse=True)
         readings = [_reading(measure, service) for service in roomy_first]
         open_ = [each for each in readings if isinstance(each, Reading)]
@@ -72,9 +72,9 @@ class Router:
                 windows or prices leave none.
         """
         settings = self._settings().routing
-        rules = applying(settings.rules, asking.subject, found.context)
+        rules = applying(settings.rules, asking.who, found.context)
         services = [self._services[name] for name in self._permitted(asking.backend, rules)]
-        hardness = complexity(asking.question, found, in_conversation=asking.subject.in_conversation)
+        hardness = complexity(asking.question, found, in_conversation=asking.who.in_conversation)
         forecast = Forecast(asking, settings, hardness, self._clock())
         measure = Measure(asking)
         if asking.backend != AUTO:

@@ -51,6 +51,8 @@ def test_rule_on_a_field_holds_for_every_conversation() -> None:
     assert it.allowed("auto", SUBJECT) == ("cloud", "house")
     assert it.allowed("auto", spoken) == ("house",)
     assert it.route(asking(subject=spoken), OPEN).report.backend == "house"
+    turns = Conversation((Turn(Speaker.USER, "what of it"),))
+    assert it.route(asking(subject=SUBJECT, conversation=turns), OPEN).report.backend == "house"
 
 
 def test_rule_concerns_whom_it_names() -> None:
@@ -114,6 +116,15 @@ def test_conversation_and_tools_take_room_from_the_context() -> None:
     assert plain - 300 <= with_turns <= plain - 250
     with_tools = it.reading(asking(asked_context_tokens=5000, tools=Tools(words(5000)[:5000]))).context_tokens
     assert with_tools <= plain - 1000
+
+
+def test_room_for_marks_never_takes_all_of_a_small_window() -> None:
+    """A backend that orders its sources for prefix reuse keeps half of a small room for the sources themselves."""
+    plain = router([service("one", context_window_tokens=300)]).reading(asking()).context_tokens
+    ordered = router([service("one", order="prefix", context_window_tokens=300)]).reading(asking()).context_tokens
+    assert ordered == plain - plain // 2
+    roomy = router([service("one", order="prefix")]).reading(asking())
+    assert roomy.context_tokens == 1500
 
 
 def test_question_that_fits_nowhere_is_refused_and_one_that_fits_somewhere_is_not() -> None:
