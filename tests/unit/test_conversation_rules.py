@@ -43,6 +43,7 @@ ALONE = [
     "How do plants make their food?",
     "What is the name of the gap that divides two teeth?",
     "Is there a student discount?",
+    "when did they stop putting lead in paint",
     "Docker: is it free?",
     "I made a mistake in the last commit. How do I change it?",
     "How do I read these strange log entries of nginx?",
