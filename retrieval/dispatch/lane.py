@@ -17,7 +17,7 @@ from retrieval.dispatch.limit import AdaptiveLimit
 from retrieval.dispatch.places import NoPlace, Places
 from retrieval.dispatch.types import Ticket
 from retrieval.errors import Overloaded
-from retrieval.settings.generation import QueueSettings
+from retrieval.settings.generation import QueueSettings, TenantWeight
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ class Lane:
         self._bounds = bounds
         self._settings = settings
         self._now_ns = now_ns
+        self._weights_of: tuple[TenantWeight, ...] = ()
+        self._weights: dict[str, float] = {}
         self._limit = AdaptiveLimit(bounds.initial_concurrent, bounds.max_concurrent, now_ns())
         self._holding = HoldingTime(now_ns())
         self._places = Places(self._limit.value, bounds.max_queued, self._weight)
@@ -113,8 +115,10 @@ class Lane:
             self._places.set_bounds(self._limit.value, self._bounds.max_queued)
 
     def _weight(self, tenant: str) -> float:
-        named = (one.weight for one in self._settings().tenants if one.tenant == tenant)
-        return next(named, 1.0)
+        named = self._settings().tenants
+        if named is not self._weights_of:  # they were reloaded
+            self._weights_of, self._weights = named, {one.tenant: one.weight for one in named}
+        return self._weights.get(tenant, 1.0)
 
     def _overloaded(self, ticket: Ticket) -> Overloaded:
         wait_ms = self.wait_ns(ticket) / 1e6 or float(self._settings().max_wait_ms)
