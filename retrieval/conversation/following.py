@@ -112,7 +112,7 @@ def _dangling(words: Sequence[Token], terms: Sequence[Term]) -> Lean | None:
             continue
         if word.text in known.DEMONSTRATIVES and _is_determined(terms, place):
             continue
-        if word.text == "they" and sum(not term.is_ordinary for term in terms) >= _FEW_TERMS:
+        if word.text == "they" and len(terms) >= _LONGEST_FRAGMENT:
             continue  # people in general: "when did they stop putting lead in paint"
         if not _has_antecedent(words, terms, place):
             return Lean.PERSON if word.text in known.PERSONAL else Lean.THING
