@@ -112,8 +112,9 @@ def _dangling(words: Sequence[Token], terms: Sequence[Term]) -> Lean | None:
             continue
         if word.text in known.DEMONSTRATIVES and _is_determined(terms, place):
             continue
+        # People in general: "when did they stop putting lead in paint".
         if word.text == "they" and len(terms) >= _LONGEST_FRAGMENT:
-            continue  # people in general: "when did they stop putting lead in paint"
+            continue
         if not _has_antecedent(words, terms, place):
             return Lean.PERSON if word.text in known.PERSONAL else Lean.THING
     return None

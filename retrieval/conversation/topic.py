@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from retrieval.answers.facts.tokens import tokenise
+from retrieval.answers.facts.turns import ORDINALS
 from retrieval.answers.facts.types import Kind, Token
 from retrieval.answers.facts.vocabulary import QUESTION_WORDS
 from retrieval.conversation.following import Lean, lean_of
@@ -33,18 +34,12 @@ _ITEMS_CHARS = 2000
 _MOST_NAME_WORDS = 4
 _ITEM = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]+(\S[^\n]{0,200})", re.MULTILINE)
 _PLACES = {
-    "first": 0,
-    "1th": 0,
-    "second": 1,
-    "2th": 1,
-    "third": 2,
-    "3th": 2,
-    "fourth": 3,
-    "4th": 3,
-    "fifth": 4,
-    "5th": 4,
+    **{word: place for place, word in enumerate(ORDINALS)},
+    **{f"{place}th": place - 1 for place in range(1, len(ORDINALS) + 1)},  # as tokens have "2nd"
+    "former": 0,
+    "latter": -1,
+    "last": -1,
 }
-_ENDS = {"last": -1, "latter": -1, "former": 0}
 _ASKS_FOR_A_NAME = frozenset({"who", "whom", "which", "what", "whose", "where"})
 
 

@@ -92,10 +92,11 @@ def test_answers_words_are_not_carried_when_the_question_named_the_thing() -> No
     assert standalone_by_rules("Is it free?", turns).text == "Docker: Is it free?"
 
 
-def test_second_one_is_the_second_item_of_the_list() -> None:
-    """A choice by number takes the item of the last answer's list."""
+@pytest.mark.parametrize(("choice", "item"), [("second", "MySQL 8"), ("2nd", "MySQL 8"), ("last", "SQLite")])
+def test_choice_by_place_takes_the_item_of_the_list(choice: str, item: str) -> None:
+    """A choice by its place, such as "the second one", takes that item of the last answer's list."""
     turns = [user("Which databases are supported?"), assistant("Three:\n1. PostgreSQL 15\n2. MySQL 8\n3. SQLite")]
-    assert standalone_by_rules("How do I configure the second one?", turns).text.startswith("MySQL 8")
+    assert standalone_by_rules(f"How do I configure the {choice} one?", turns).text.startswith(item)
 
 
 def test_topic_survives_follow_ups_and_thanks() -> None:

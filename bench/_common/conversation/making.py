@@ -1,9 +1,9 @@
 """Makes conversations of two questions out of a set: the second one leans on the first, and its labels are known.
 
 Two questions belong together when one run of words, which tells something, stands in both. In the second it is
-replaced: by a pronoun ("when was it founded?"), or everything that both share is left out
-("what about fossils?"). A third form asks for more about the same. Where the two have the same relevant passage, words
-carried over from the first help more than they would in life, so those pairs are told apart from the others.
+replaced by a pronoun ("when was it founded?"), or everything that both share is left out ("what about fossils?"). A
+third form asks for more about the same. Where the two have the same relevant passage, words carried over from the first
+help more than they would in life, so those pairs are told apart from the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from bench._common.beir import BeirSet, Question
 from retrieval.answers.facts.types import Token
 from retrieval.conversation.terms import Term, read
 
-FORMS = ("pronoun", "what about", "more")
 _WORD = re.compile(r"[^\W_]+(?:['\u2019.-][^\W_]+)*")
 _ARTICLE = re.compile(r"\b(?:the|a|an) $", re.IGNORECASE)
 _MORE = ("tell me more about that", "why?", "can you explain it?", "more details please")
