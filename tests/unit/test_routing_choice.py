@@ -75,6 +75,21 @@ def test_score_is_the_documented_sum() -> None:
     assert candidate.cost > route.legs[0].context.token_count
 
 
+def test_context_that_does_not_fit_counts_as_missing_capability() -> None:
+    """Of two equal backends the one that takes all passages wins; a lost one weighs less the further down it stands."""
+    what = found([passage(number, 40) for number in range(1, 6)])
+    small = service("small", context_window_tokens=420)
+    less = service("less", context_window_tokens=370)
+    route = router([less, small, service("large")]).route(asking(), what)
+    assert [leg.service.settings.name for leg in route.legs] == ["large", "small", "less"]
+    assert [len(leg.context.citations) for leg in route.legs] == [5, 4, 3]
+    assert route.report.reason == "capability"
+    scores = [each.score for each in route.report.candidates]
+    whole = sum(1 / rank for rank in range(1, 6))
+    assert scores[1] - scores[0] == pytest.approx(20 * (1 / 5) / whole)
+    assert scores[2] - scores[0] == pytest.approx(20 * (1 / 4 + 1 / 5) / whole)
+
+
 def test_expected_output_is_the_backends_own_and_never_above_the_limit() -> None:
     """Backends that write long answers are predicted to take longer, up to what the request allows."""
     talker = service("talker", outlook(first_token_ms=100, token_ms=10, output_tokens=5000))
