@@ -7,6 +7,7 @@ sources: turns of their own would have to stand before them, and nothing behind 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -16,6 +17,12 @@ from retrieval.citations import CitationParser
 from retrieval.types import Conversation, Prompt, Speaker
 
 _SUMMARY = "(Earlier: {})"
+# ChatML, Llama 2 and 3, Mistral, Gemma, Phi, DeepSeek (with full-width bars), and the ends of sequences of most.
+_CONTROL = re.compile(
+    r"<[|\uff5c]|<</?SYS>>|\[/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|SYSTEM_PROMPT)\]"
+    r"|</?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn)>",
+    re.IGNORECASE,
+)
 _NAMES = {Speaker.USER: "User", Speaker.ASSISTANT: "Assistant", Speaker.TOOL: "Tool"}
 
 
@@ -30,10 +37,8 @@ class ChatMessage:
 def chat_messages(prompt: Prompt) -> tuple[ChatMessage, ChatMessage]:
     """Returns the system's turn, then the user's."""
     conversation = conversation_text(prompt.conversation)
-    return (
-        ChatMessage("system", prompt.instructions),
-        ChatMessage("user", user_message(prompt.sources.text, prompt.question, conversation, prompt.sources.ranking)),
-    )
+    asked = user_message(prompt.sources.text, prompt.question, conversation, prompt.sources.ranking)
+    return ChatMessage("system", prompt.instructions), ChatMessage("user", _without_control(asked))
 
 
 def conversation_text(conversation: Conversation) -> str:
@@ -44,6 +49,15 @@ def conversation_text(conversation: Conversation) -> str:
     lines = [_SUMMARY.format(conversation.summary)] if conversation.summary else []
     lines += [f"{_NAMES[turn.speaker]}: {_without_marks(turn.text)}" for turn in conversation.turns]
     return "\n".join(lines)
+
+
+def _without_control(text: str) -> str:
+    """Returns the text with a space in whatever a chat template might take for one of its own tokens.
+
+    Model servers read such tokens where they are spelt out, so a passage could else end the user's turn and speak as the
+    system.
+    """
+    return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
 
 
 @lru_cache(maxsize=512)

@@ -1,4 +1,7 @@
-"""Sends the system prompt to the backends that ask for it, so that it is cached when the first question comes."""
+"""Sends the system prompt to the backends that ask for it, so that it is cached when the first question comes.
+
+An embedded model always gets it: that loads the model too.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _log = structlog.get_logger("headrace")
 @asynccontextmanager
 async def warming(services: Mapping[str, BackendService], instructions: str) -> AsyncIterator[None]:
     """Warms up beside the body, one server of each backend after the other; nobody waits for it."""
-    wanted = [service for service in services.values() if service.settings.warm_up]
+    wanted = [each for each in services.values() if each.settings.warm_up or each.settings.kind == "llama"]
     tasks = [asyncio.create_task(_warm(service, instructions)) for service in wanted]
     try:
         yield

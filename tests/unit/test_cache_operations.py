@@ -20,6 +20,7 @@ from retrieval.caching.embeddings import CachedQuery, EmbeddingShape
 from retrieval.caching.keys import Purpose
 from retrieval.caching.open import open_caches
 from retrieval.caching.operating import Chosen, Forgotten, figures_of, forget
+from retrieval.conversation.summaries import Owner, _Key
 from retrieval.live import LiveSettings
 from retrieval.settings import Settings
 from retrieval.settings.load import Loaded
@@ -28,7 +29,7 @@ from retrieval.types import Context, Found, Hit, ScoreParts
 from tests.fakes.cache_keys import cache_key
 from tests.fakes.shared_tier import MemoryTier
 
-NAMES = ["query_embeddings", "token_codes", "pair_scores", "results", "answers"]
+NAMES = ["query_embeddings", "token_codes", "pair_scores", "results", "answers", "summaries"]
 VECTOR = np.array([1.0, 0.0], dtype=np.float32)
 
 
@@ -61,6 +62,7 @@ def caches(tier: MemoryTier) -> Caches:
         made.embeddings.put(cache_key("q", tenant, "", Purpose.EMBEDDING), CachedQuery(EncodedQuery(VECTOR, None), 3))
         made.token_codes.put(cache_key("t", tenant, "", Purpose.TOKEN_CODES), np.zeros((2, 4), dtype=np.uint8))
         made.pair_scores.put(Asker(tenant, "m@1", "q"), ["p"], np.array([0.5]))
+        made.summaries._kept.put(_Key(Owner(tenant, "", "docs"), tenant.encode()), "They spoke of valves.")
         for collection in ("docs", "notes"):
             made.results.put(cache_key("old", tenant, collection), _found("valve", "pump", age_s=100.0))
             made.results.put(cache_key("new", tenant, collection), _found("soup"))
@@ -88,38 +90,38 @@ async def test_forget_without_anything_more_takes_all_of_the_tenant(caches: Cach
     """Every cache and the shared tier lose the tenant's values, and nobody else's."""
     shared = len(tier.values)
     forgotten = await forget(caches, Chosen("acme"))
-    assert forgotten == Forgotten(11, shared // 2, shared_available=True)
-    assert _left(caches) == dict(zip(NAMES, (1, 1, 1, 4, 4), strict=True))
+    assert forgotten == Forgotten(12, shared // 2, shared_available=True)
+    assert _left(caches) == dict(zip(NAMES, (1, 1, 1, 4, 4, 1), strict=True))
     assert {key.tenant for key in tier.values} == {"beta"}
 
 
 async def test_forget_a_collection_leaves_what_belongs_to_none(caches: Caches) -> None:
-    """Results and answers of the collection go; vectors and scores stay."""
-    assert (await forget(caches, Chosen("acme", "docs"))).memory == 4
-    assert _left(caches) == dict(zip(NAMES, (2, 2, 2, 6, 6), strict=True))
+    """Results, answers and summaries of the collection go; vectors and scores stay."""
+    assert (await forget(caches, Chosen("acme", "docs"))).memory == 5
+    assert _left(caches) == dict(zip(NAMES, (2, 2, 2, 6, 6, 1), strict=True))
 
 
 async def test_forget_a_document_takes_what_was_made_from_it(caches: Caches, tier: MemoryTier) -> None:
     """Here only what was made from the document; the shared tier loses all answers of its collection."""
     forgotten = await forget(caches, Chosen("acme", "docs", "valve"))
-    assert (forgotten.memory, forgotten.shared) == (2, 2)
-    assert _left(caches) == dict(zip(NAMES, (2, 2, 2, 7, 7), strict=True))
+    assert (forgotten.memory, forgotten.shared) == (3, 2)  # a summary does not know its documents
+    assert _left(caches) == dict(zip(NAMES, (2, 2, 2, 7, 7, 1), strict=True))
     assert sum(key.purpose is Purpose.ANSWER for key in tier.values) == 6
     assert (await forget(caches, Chosen("acme", "docs", "nobody"))).memory == 0
 
 
 async def test_forget_by_age_takes_what_is_older(caches: Caches) -> None:
     """Results and answers know their age; what does not know it goes all the same."""
-    assert (await forget(caches, Chosen("acme", "docs", older_than_s=50.0))).memory == 2
+    assert (await forget(caches, Chosen("acme", "docs", older_than_s=50.0))).memory == 3
     assert (await forget(caches, Chosen("acme", older_than_s=50.0))).memory == 5
-    assert _left(caches) == dict(zip(NAMES, (1, 1, 1, 6, 6), strict=True))
+    assert _left(caches) == dict(zip(NAMES, (1, 1, 1, 6, 6, 1), strict=True))
 
 
 async def test_forget_says_when_the_shared_tier_is_gone(caches: Caches, tier: MemoryTier) -> None:
     """The own process forgets all the same."""
     tier.available = False
     forgotten = await forget(caches, Chosen("acme", "docs", "valve"))
-    assert forgotten == Forgotten(2, 0, shared_available=False)
+    assert forgotten == Forgotten(3, 0, shared_available=False)
 
 
 async def test_forget_takes_what_is_read_meanwhile(caches: Caches, tier: MemoryTier) -> None:
@@ -130,8 +132,16 @@ async def test_forget_takes_what_is_read_meanwhile(caches: Caches, tier: MemoryT
             caches.results.put(cache_key("read meanwhile", "acme", "docs"), _found("valve"))
             return 0
 
-    busy = Caches(_Busy(), caches.embeddings, caches.token_codes, caches.pair_scores, caches.results, caches.answers, caches.summaries)
-    assert (await forget(busy, Chosen("acme", "docs"))).memory == 5
+    busy = Caches(
+        _Busy(),
+        caches.embeddings,
+        caches.token_codes,
+        caches.pair_scores,
+        caches.results,
+        caches.answers,
+        caches.summaries,
+    )
+    assert (await forget(busy, Chosen("acme", "docs"))).memory == 6
     assert caches.results.get(cache_key("read meanwhile", "acme", "docs")) is None
 
 
