@@ -6,8 +6,10 @@ so that a reader who falls behind is given more at a time instead of more to do.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from itertools import count
 
 import structlog
 
@@ -24,6 +26,7 @@ from retrieval.types import BackendEnd, Delta, GenerationParams, Prompt
 _log = structlog.get_logger("headrace")
 
 _USAGE_S = 2.0  # how long usage may come after the last token; the answer is whole without it
+_CHUNKS_IN_A_ROW = 16
 _BROKE_OFF = "its stream ended before the answer did"
 
 
@@ -87,8 +90,7 @@ class OpenAIBackend:
         """Gives what is not empty; raises Failure or Silence unless the answer was whole when the stream ended."""
         body = request_body(self.model, prompt, params, cache_key=self._server.takes_cache_key)
         async with self._server.ask(body, pacer) as events:
-            chunk: bytes | None = b""
-            while chunk is not None:
+            for number in count(1):
                 chunk = await events.read()
                 delta = reader.finish() if chunk is None else reader.feed(chunk)
                 if delta is not None:
@@ -98,6 +100,10 @@ class OpenAIBackend:
                     raise reader.failure
                 if reader.finished:
                     pacer.hurry(DRAIN_S if reader.closed else _USAGE_S)
+                if chunk is None:
+                    break
+                if number % _CHUNKS_IN_A_ROW == 0:
+                    await asyncio.sleep(0)  # what has arrived already is read without a wait, and others want a turn
         if not reader.finished:
             raise Failure(_BROKE_OFF, transient=True)
 

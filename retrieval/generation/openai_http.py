@@ -15,6 +15,7 @@ import httpx2
 
 from retrieval.errors import ConfigError
 from retrieval.generation.openai_failures import Failure, refusal
+from retrieval.generation.openai_sockets import DirectTransport
 from retrieval.generation.pacing import Pacer, Silence
 from retrieval.settings.generation import BackendSettings
 
@@ -39,6 +40,7 @@ class ChatServer:
         """
         url = httpx2.URL(base_url)
         self._url = url.copy_with(path=url.path.rstrip("/") + "/chat/completions")
+        direct = DirectTransport(_trusted(settings, url), settings.max_concurrent, _KEEP_ALIVE_S)
         self._client = httpx2.AsyncClient(
             headers={
                 "accept": _EVENTS,
@@ -47,14 +49,8 @@ class ChatServer:
                 "content-type": "application/json",
                 "user-agent": "headrace",
             },
-            verify=_trusted(settings, url),
             timeout=None,  # the pacer bounds every wait
-            # How many requests go out is decided before they come here; a limit of its own would be a hidden queue.
-            limits=httpx2.Limits(
-                max_connections=None,
-                max_keepalive_connections=settings.max_concurrent,
-                keepalive_expiry=_KEEP_ALIVE_S,
-            ),
+            transport=direct,
         )
 
     @property
@@ -103,14 +99,12 @@ class EventStream:
             return await self._pacer.wait(anext(self._chunks, None))
 
 
-def _trusted(settings: BackendSettings, url: httpx2.URL) -> ssl.SSLContext | bool:
-    """Returns whom to trust: the named authorities, or the system's, which take a tenth of a second to load."""
+def _trusted(settings: BackendSettings, url: httpx2.URL) -> ssl.SSLContext:
+    """Returns whom to trust: the named authorities, or the system's."""
     if url.scheme != "https":
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and nobody is asked
-    if not settings.tls_ca_file:
-        return True
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nobody, and nobody is asked; the system's take long to read
     try:
-        return ssl.create_default_context(cafile=settings.tls_ca_file)
+        return ssl.create_default_context(cafile=settings.tls_ca_file or None)
     except OSError as error:
         fault = f"{settings.tls_ca_file}: {error.strerror or error}; name a PEM file that can be read"
         raise ConfigError((f"generation.backends {settings.name!r}: tls_ca_file: {fault}",)) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from retrieval.settings.generation import BackendSettings
 from retrieval.types import BackendEnd, Delta, FinishReason, ToolCall, Tools, Usage
 from tests.fakes.counters import WordCounter
 from tests.fakes.openai_calls import PROMPT, SECRET, ask, backend, collect, leaving_nothing, params, text_of
-from tests.fakes.openai_server import Cut, HangUp, Raw, Send, answer, serving, sse, token
+from tests.fakes.openai_server import Cut, HangUp, Raw, Script, Send, Wait, answer, serving, sse, token
 
 
 async def test_request_carries_messages_limits_and_key() -> None:
@@ -251,3 +252,19 @@ async def test_connection_that_the_server_closed_meanwhile_is_not_used() -> None
             assert await collect(opened, []) is not None
             await server.empty.wait()
             assert server.connections == number
+
+
+async def test_as_many_answers_as_allowed_stream_at_once_and_their_connections_stay() -> None:
+    """The client has no limit of its own below the settings' one, and keeps all connections for the next requests."""
+    go_on = asyncio.Event()
+    stuck: Script = [Send(sse(token("Turn "))), Wait(go_on), *answer("the key.")]
+    async with serving(stuck) as server, backend(server.base_url, max_concurrent=150) as opened:
+        for _ in range(2):
+            go_on.clear()
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(collect(opened, [])) for _ in range(150)]
+                await server.exchange(len(tasks) - 1)
+                go_on.set()
+            assert all(task.result() for task in tasks)
+            server.exchanges.clear()
+        assert server.connections == 150

@@ -6,14 +6,16 @@ import asyncio
 import gc
 import logging
 from contextlib import aclosing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from retrieval.errors import BackendCut
 from retrieval.generation.openai_backend import OpenAIBackend
 from retrieval.types import Delta
 from tests.fakes.openai_calls import PROMPT, backend, collect, encrypted, leaving_nothing, params, text_of
-from tests.fakes.openai_server import Flood, Script, Send, Wait, answer, serving, sse, token
+from tests.fakes.openai_server import Flood, Raw, Script, Send, Wait, answer, serving, sse, token
 
 
 async def leave_after_first(opened: OpenAIBackend) -> None:
@@ -107,3 +109,25 @@ async def test_slow_reader_holds_the_server_back() -> None:
             sent = server.exchanges[0].sent_bytes
             await turns(200)
         assert sent < 32_000_000  # what the sockets of a generous system hold
+
+
+async def test_burst_does_not_hold_up_other_work() -> None:
+    """An answer that has arrived whole, in thousands of chunks, is read with pauses in which others run."""
+    chunk = sse(token("x"))
+    framed = f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n"
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    received: list[Delta] = []
+    turns_between: list[int] = []
+
+    async def watch() -> None:
+        while True:
+            turns_between.append(len(received))
+            await asyncio.sleep(0)
+
+    async with serving([Raw(head + framed * 2000)]) as server, backend(server.base_url) as opened:
+        watching = asyncio.create_task(watch())
+        with pytest.raises(BackendCut):
+            await collect(opened, received)
+        watching.cancel()
+    assert len(received) == 2000
+    assert max(after - before for before, after in pairwise(turns_between)) <= 32
