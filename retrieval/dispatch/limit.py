@@ -23,8 +23,6 @@ import math
 
 from retrieval.dispatch.window import Window
 
-_TIMES = 10  # that make a window, at least
-_TIMES_SHARE = 0.25  # of the limit, that make a window
 _SLOW = 0.85  # what is left of the limit when the time is too long
 _FAR_TOO_SLOW = 0.7  # the same when it is longer than the cube of the tolerance
 _REFUSED = 0.8  # what is left of the requests that run when the server refuses
@@ -66,8 +64,7 @@ class AdaptiveLimit:
         if sent_ns < self._window.opened_ns:
             return
         self._window.add(now_ns - sent_ns)
-        least = _TIMES // 2 if self._dipping else _TIMES
-        if self._window.count >= max(least, self._window.limit * _TIMES_SHARE):
+        if self._window.settled:
             self._judge(self._window, math.log(tolerance))
             self._window = Window(self.value, now_ns)
 

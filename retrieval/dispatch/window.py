@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import math
 
+_TIMES = 8  # at least
+_SHARE = 0.25  # of the limit, at least
+_ERROR = 0.2  # of the mean, that is good enough: a fifth more or less
+_PATIENCE = 6  # times as many are taken at most until it is
+
 
 class Window:
     """Times of requests that were sent since it was opened, under one limit; the mean by Welford's method (1962)."""
@@ -19,6 +24,12 @@ class Window:
         self.mean = 0.0  # of the logarithms of nanoseconds
         self.most_running = 0
         self._squares = 0.0
+
+    @property
+    def settled(self) -> bool:
+        """Whether there are enough times to judge by: a share of a round, and more where they spread widely."""
+        least = max(_TIMES, self.limit * _SHARE)
+        return self.count >= least and (self.error <= _ERROR or self.count >= _PATIENCE * least)
 
     @property
     def full(self) -> bool:
