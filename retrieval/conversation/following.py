@@ -48,6 +48,8 @@ class Lean(enum.Enum):
 def lean_of(question: Reading) -> Lean:
     """Returns what a question lacks."""
     words, terms, language = question
+    if all(word.text in known.SMALL_TALK for word in words):
+        return Lean.NOTHING
     if language != "en" or (words and words[0].text in known.FOREIGN_OPENERS):
         return _foreign(words, terms, language)
     if not terms or _goes_on(words, terms):
@@ -73,6 +75,8 @@ def _foreign(words: Sequence[Token], terms: Sequence[Term], language: str) -> Le
 
 def _stands_alone(words: Sequence[Token], place: int, pronouns: frozenset[str]) -> bool:
     """Whether a pronoun is no article: before a verb or the end, not before a noun."""
+    if words[place].text in known.FOREIGN_SURE:
+        return True
     if words[place].text not in pronouns:
         return False
     after = words[place + 1] if place + 1 < len(words) else None
@@ -199,7 +203,7 @@ def _chooses(words: Sequence[Token], terms: Sequence[Term]) -> bool:
 
 def _is_bare(words: Sequence[Token], terms: Sequence[Term]) -> bool:
     """Whether it has next to no content: "why?", "in 2020?", "what are the advantages?", "more details"."""
-    tells = [term for term in terms if not term.is_ordinary]
+    tells = [term for term in terms if not term.is_ordinary and term.token.text not in known.MORE]
     texts = {word.text for word in words}
     if not tells and len(terms) <= _LONGEST_FRAGMENT and texts & known.MORE and "than" not in texts:
         return True

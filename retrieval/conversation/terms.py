@@ -12,7 +12,7 @@ from retrieval.answers.facts.tokens import tokenise
 from retrieval.answers.facts.turns import turn_key
 from retrieval.answers.facts.types import Kind, Token
 from retrieval.answers.facts.vocabulary import WEAK_PREPOSITIONS
-from retrieval.conversation.words import FOREIGN_GRAMMAR, GRAMMAR, TELLING
+from retrieval.conversation.words import ENGLISH, FOREIGN_GRAMMAR, GRAMMAR, TELLING
 
 # Tuples: hashing a member of an enumeration takes longer than comparing it with three.
 VALUES = (Kind.NUMBER, Kind.DATE, Kind.VERSION)
@@ -83,7 +83,7 @@ def text_of(tokens: Iterable[Token]) -> str:
 
 def _language_of(words: set[str]) -> str:
     """Returns `de`, `fr` or `es` where their words of grammar outnumber the English ones, `en` otherwise."""
-    best, most = "en", len(words & GRAMMAR)
+    best, most = "en", len(words & ENGLISH)
     for language, telling in TELLING.items():
         count = len(words & telling)
         if count > most:

@@ -40,7 +40,8 @@ _PLACES = {
     "latter": -1,
     "last": -1,
 }
-_ASKS_FOR_A_NAME = frozenset({"who", "whom", "which", "what", "whose", "where"})
+_ASKS_FOR_A_NAME = frozenset({"who", "whom", "which", "what", "whose", "where", "wer", "qui", "quién"})
+_ASKING = QUESTION_WORDS.keys() | _ASKS_FOR_A_NAME
 
 
 def carried_words(question: Reading, lean: Lean, turns: Sequence[Turn]) -> list[Token]:
@@ -131,7 +132,7 @@ def _from_answer(question: Reading, lean: Lean, last: Reading, topic: Reading, a
         return []
     if lean is Lean.CHOICE:
         return _item(question.tokens, answer)
-    asks = next((token.text for token in last.tokens if token.text in QUESTION_WORDS), "")
+    asks = next((token.text for token in last.tokens if token.text in _ASKING), "")
     if lean not in (Lean.THING, Lean.PERSON) or asks not in _ASKS_FOR_A_NAME:
         return []
     if asks == "what" and any(term.is_name for term in topic.terms):

@@ -13,7 +13,7 @@ OBJECTS = word_set("him them it")
 POSSESSIVES = word_set("his her hers its their theirs himself herself itself themselves")
 PERSONAL = word_set("he him his himself she her hers herself they them their theirs themselves")
 DEMONSTRATIVES = word_set("this that these those")
-POINTING = DEMONSTRATIVES | OBJECTS | word_set("more further again")
+POINTING = DEMONSTRATIVES | OBJECTS | word_set("more further again you me us")
 # Before "that" these make it a pronoun; elsewhere it mostly opens a clause.
 BEFORE_THAT = word_set(
     """
@@ -45,7 +45,8 @@ ABOUT_SPEECH = word_set(
     mean means more repeat say sense show summarise summarize tell understand work works
     """
 )
-MORE = word_set("more further else again")
+MORE = word_set("more further else again another other others")
+SMALL_TALK = word_set("thanks thank you ok okay hi hello . ! ,")
 OPENINGS = tuple(
     tuple(opening.split())
     for opening in (
@@ -65,6 +66,10 @@ OPENINGS = tuple(
 FOREIGN_OPENERS = word_set("und oder aber et ou mais y o pero")  # no English question opens with one
 FOREIGN_JOINING = FOREIGN_OPENERS | word_set("auch dann aussi alors donc también entonces")
 FOREIGN_ALONE = word_set("warum weshalb wieso pourquoi comment quand combien porqué qué cuándo cómo cuánto wann wie wo")
+# Wherever they stand, they stand for something.
+FOREIGN_SURE = word_set(
+    "er ihn ihm dessen davon dafür damit dazu darüber dabei daran cela ça lui eso esto ello él ella ellos ellas"
+)
 # Pronouns that stand for a thing said before. "Es", "il", "sie" and "le" too often stand for nothing.
 FOREIGN_PRONOUNS = {
     "de": word_set("dessen deren davon dafür damit dazu darüber dabei daran ihn ihm dieser dieses diese diesen das"),
@@ -101,3 +106,4 @@ TELLING = {language: words - _SHARED for language, words in _FOREIGN_GRAMMAR.ite
 FOREIGN_GRAMMAR = frozenset().union(*_FOREIGN_GRAMMAR.values())
 GRAMMAR = JOINTS | QUESTION_WORDS.keys() | MODALS.keys() | PERSONS.keys() | {POSSESSIVE}
 GRAMMAR |= SUBJECTS | OBJECTS | POSSESSIVES | DEMONSTRATIVES | word_set("one ones ok okay yes hi hello thanks thank")
+ENGLISH = GRAMMAR - _SHARED  # what tells English from the others
