@@ -220,6 +220,24 @@ def test_probe_that_is_under_way_keeps_others_away() -> None:
     assert len(backend.asked) == 5
 
 
+def test_probe_whose_caller_leaves_is_taken_up_by_the_next_request() -> None:
+    """Nothing was learnt of the server, so the next one tries it."""
+    backend = ScriptedBackend([[RESET], [Wait(5.0), END], says("Back.")])
+    bench = Bench([backend], resilience={"failures_to_open": 1})
+
+    async def main() -> None:
+        bench.open(retries=0)
+        await ask_often(bench, 1)
+        await asyncio.sleep(5.0)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await ask_often(bench, 1)
+        assert not await ask_often(bench, 3)
+
+    run_virtual(main())
+    assert len(backend.asked) == 5
+
+
 def test_server_that_opens_while_requests_wait_does_not_get_them() -> None:
     """Those in its queue are not sent to a server that has failed meanwhile."""
     backend = ScriptedBackend([[Wait(0.5), RESET]])

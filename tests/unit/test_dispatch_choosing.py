@@ -173,3 +173,17 @@ def test_outlook_shows_what_a_request_may_expect() -> None:
     second.figures.began(400)
     known = two.outlook(job().ticket)
     assert (known.first_token_ns, known.token_ns, known.output_tokens) == (300, 20, 50.0)
+
+
+def test_choose_takes_a_busy_server_rather_than_a_full_one() -> None:
+    """The bound on loads yields when the other servers have no room at all."""
+    busy, full = service(1).endpoints[0], service(1, max_concurrent=1).endpoints[0]
+    both = BackendService(service(1).settings, [busy, full])
+
+    async def main() -> None:
+        await full.lane.acquire(job().ticket)
+        for _ in range(10):
+            await busy.lane.acquire(job().ticket)
+        assert all(both.choose(job(session), (), ()) is busy for session in SESSIONS[:20])
+
+    run_virtual(main())

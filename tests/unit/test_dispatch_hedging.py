@@ -53,6 +53,8 @@ class Hedged:
 class Clinging(ScriptedBackend):
     """Is slow to close after its twentieth request."""
 
+    tidied = 0
+
     async def stream(self, prompt, params):  # type: ignore[no-untyped-def]
         try:
             async with aclosing(super().stream(prompt, params)) as pieces:
@@ -60,6 +62,7 @@ class Clinging(ScriptedBackend):
                     yield piece
         finally:
             await asyncio.sleep(5.0 if len(self.asked) > 20 else 0.0)
+            self.tidied += 1
 
 
 def test_hedge_wins_when_the_first_is_slow() -> None:
@@ -77,6 +80,9 @@ def test_hedge_wins_when_the_first_is_slow() -> None:
         assert attempts[0].first_token_ns == 150_000_000
         assert hedged.primary.ended_ns[-1] - hedged.primary.asked_ns[-1] == 150_000_000
         assert [each.hedges for each in hedged.bench.dispatcher.stats()] == [0, 1]
+        # What it had taken so far counts: without the slowest the quantiles would sink.
+        figures = hedged.bench.services["a"].endpoints[0].figures.first_token_ns
+        assert (len(figures), figures.quantile(1.0)) == (21, 150_000_000)
 
     run_virtual(main())
     assert hedged.bench.is_idle()
@@ -155,9 +161,9 @@ def test_hedge_may_go_to_the_next_backend_of_the_route() -> None:
     assert hedged.bench.is_idle()
 
 
-@pytest.mark.parametrize("why", ["off", "few", "budget", "busy", "open"])
+@pytest.mark.parametrize("why", ["off", "few", "budget", "busy", "open", "ejected"])
 def test_hedge_is_not_sent_without_need_and_room(why: str) -> None:
-    """Not when it is off, too little is known, there were enough, or the other server is busy or left alone."""
+    """Not when it is off, too little is known, there were enough, or the other is busy, left alone or left out."""
     settings: dict[str, dict[str, object]] = {"off": {"hedge": False}, "budget": {"hedge_share": 0.01}}
     hedged = Hedged([Wait(0.3), *says("First.")], replica=says("Second."), **settings.get(why, {}))
 
@@ -168,6 +174,10 @@ def test_hedge_is_not_sent_without_need_and_room(why: str) -> None:
             hedged.bench.services["a"].endpoints[0].figures.first_token_ns = type(other.figures.first_token_ns)()
         if why == "busy":
             place = await other.lane.acquire(job().ticket)
+        if why == "ejected":
+            other.sending(hedge=False, retry=False)
+            for _ in range(20):
+                other.failures.add(1)
         while why == "open" and other.breaker.admits:
             permit = other.breaker.enter()
             assert permit is not None
@@ -245,9 +255,9 @@ def test_loser_that_is_slow_to_close_does_not_hold_the_winner_up() -> None:
 
 
 def test_caller_cancelled_again_while_a_loser_closes_leaves_no_place_behind() -> None:
-    """A second cancellation goes up at once; what was called off ends by itself."""
+    """A second cancellation goes up at once; what was called off ends by itself, undisturbed."""
     hedged = Hedged([])
-    hedged.primary = Clinging([*[QUICK] * 20, [Wait(30.0), END]])
+    hedged.primary = clinging = Clinging([*[QUICK] * 20, [Wait(30.0), END]])
     hedged.bench = Bench([hedged.primary, ScriptedBackend([says("Second.")])], resilience={"hedge": True})
 
     async def main() -> None:
@@ -260,6 +270,7 @@ def test_caller_cancelled_again_while_a_loser_closes_leaves_no_place_behind() ->
         assert task.cancelled()
         await asyncio.sleep(5.0)
         assert hedged.bench.is_idle()
+        assert clinging.tidied == 21
 
     run_virtual(main())
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from itertools import pairwise
 
 import pytest
 
+from retrieval.dispatch.lane import Lane, LaneBounds
 from retrieval.dispatch.types import AnswerEvent, Began, Finished
 from retrieval.errors import BackendCut, BackendError, BackendTimeout, BackendUnavailable, Overloaded
 from retrieval.route import Outcome
+from retrieval.settings.generation import QueueSettings
 from retrieval.types import Delta, ToolCall
 from tests.fakes.scripted_backends import CONTEXT, END, Bench, NotingArranger, ScriptedBackend, Step, Wait, job, says
-from tests.fakes.virtual_time import START_S, run_virtual
+from tests.fakes.virtual_time import START_S, now_ns, run_virtual
 
 
 def reset(name: str = "a", **facts: object) -> BackendUnavailable:
@@ -153,6 +156,67 @@ def test_stream_retries_what_failed_before_the_first_piece(broken: list[Step]) -
     assert len(outcomes(events)) == 2
     assert backend.asked_ns[1] - backend.asked_ns[0] == 400_000_000
     assert bench.dispatcher.stats()[0].retries == 1
+
+
+def test_stream_pauses_longer_before_each_retry() -> None:
+    """The pause doubles, give or take half of it."""
+    backend = ScriptedBackend([[reset()]])
+    bench = Bench([backend], jitter=0.25, resilience={"backoff_ms": 400})
+
+    async def main() -> None:
+        bench.open(retries=3)
+        with pytest.raises(BackendUnavailable):
+            await read(bench.stream())
+
+    run_virtual(main())
+    pauses_ns = [later - sooner for sooner, later in pairwise(backend.asked_ns)]
+    assert pauses_ns == [300_000_000, 600_000_000, 1_200_000_000]
+
+
+def test_stream_holds_no_place_while_it_pauses() -> None:
+    """Others are served before a retry."""
+    backend = ScriptedBackend([[reset()], says("Other.")])
+    bench = Bench([backend], resilience={"backoff_ms": 5000})
+
+    async def main() -> None:
+        bench.open(max_concurrent=1, max_queued=0)
+        pausing = asyncio.create_task(read(bench.stream()))
+        await asyncio.sleep(0.1)
+        assert text_of(await read(bench.stream())) == "Other. "
+        await pausing
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize("error", [reset(status=429), reset(status=503), BackendTimeout("a", 1.0)])
+def test_stream_tells_the_queue_that_a_server_is_full(error: BackendError) -> None:
+    """It then gets fewer requests at once."""
+    bench = Bench([ScriptedBackend([[error]])])
+
+    async def main() -> None:
+        bench.open(retries=0, max_concurrent=4)
+        await asyncio.sleep(1.0)
+        with pytest.raises(type(error)):
+            await read(bench.stream())
+
+    run_virtual(main())
+    assert bench.dispatcher.stats()[0].limit < 4
+
+
+def test_stream_tells_the_queue_how_soon_a_server_answers() -> None:
+    """It then gets more requests at once when they ask for more."""
+    bench = Bench([ScriptedBackend([[Wait(0.1), *says("Blue.")]])])
+
+    async def main() -> None:
+        bench.open()
+        endpoint = bench.services["a"].endpoints[0]
+        endpoint.lane = Lane("a", LaneBounds(64, 64, 2), QueueSettings, now_ns)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(20):
+                group.create_task(read(bench.stream()))
+
+    run_virtual(main())
+    assert bench.dispatcher.stats()[0].limit > 2
 
 
 def test_stream_prefers_another_server_for_a_retry() -> None:
