@@ -11,6 +11,7 @@ import math
 _TIMES = 8  # at least
 _SHARE = 0.25  # of the limit, at least
 _ERROR = 0.2  # of the mean, that is good enough: a fifth more or less
+_LEAST_NS = 10_000_000  # times below are taken for this: what they differ by is our own event loop
 _PATIENCE = 6  # times as many are taken at most until it is
 
 
@@ -47,7 +48,7 @@ class Window:
 
     def add(self, elapsed_ns: int) -> None:
         """Takes one more time."""
-        value = math.log(max(1, elapsed_ns))
+        value = math.log(max(_LEAST_NS, elapsed_ns))
         self.count += 1
         off = value - self.mean
         self.mean += off / self.count

@@ -140,3 +140,14 @@ def test_limit_stays_between_one_and_the_maximum() -> None:
         limit.first_token(sent_ns=at, now_ns=at + 1, tolerance=2.0)
         assert 1 <= limit.value <= 20
     assert limit.value >= 8
+
+
+def test_limit_is_not_lowered_by_differences_of_our_own_event_loop() -> None:
+    """A server that answers within milliseconds is not full, even when it takes ten times as long as before."""
+    limit, seen = AdaptiveLimit(initial=16, maximum=16, now_ns=0), []
+    for at in range(1, 2000):
+        elapsed_ns = 500_000 if at < 1000 else 8_000_000
+        limit.sent(limit.value)
+        limit.first_token(sent_ns=at * 10**9, now_ns=at * 10**9 + elapsed_ns, tolerance=2.0)
+        seen.append(limit.value)
+    assert sum(value == 16 for value in seen[-1000:]) >= 950  # but for dips
