@@ -1,26 +1,28 @@
-"""Sends a chat completion request over HTTP and gives the bytes of its stream; the only module with an HTTP client.
+"""Sends a chat completion request over HTTP and gives the bytes of its stream.
 
-`httpx2` itself, not the `openai` client that is built on it: of that we would use the request alone, which costs ten
-times as much there, since statuses, retries, timeouts and events are all read here. Redirects are not followed, because
-a prompt must not go where no rule has looked.
+`httpcore2` alone: the connections of `httpx2`, on which the `openai` client is built. Of those two nothing would be used
+but the request, which takes ten times as long to make there; statuses, waits, retries and events are all read here.
+Proxies of the environment, redirects and cookies are none of ours: a prompt goes where the settings say.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 
-import httpx2
+import httpcore2
 
 from retrieval.errors import ConfigError
+from retrieval.generation.openai_address import chat_address, request_headers
 from retrieval.generation.openai_failures import Failure, refusal
-from retrieval.generation.openai_sockets import DirectTransport
+from retrieval.generation.openai_sockets import AsyncioNetwork
 from retrieval.generation.pacing import Pacer, Silence
 from retrieval.settings.generation import BackendSettings
 
 DRAIN_S = 0.05  # how long the end of a body may come, for its connection to be used again
 
+_OK = 200
 _EVENTS = "text/event-stream"
 _OTHER_TYPES = {"text/html": "a web page", "application/json": "one JSON document"}
 _SHORT_BODY_BYTES = 65_536
@@ -36,31 +38,30 @@ class ChatServer:
         """Opens no connection yet.
 
         Raises:
-            ConfigError: `tls_ca_file` cannot be read.
+            ConfigError: `base_url` is no address, or `tls_ca_file` cannot be read.
         """
-        url = httpx2.URL(base_url)
-        self._url = url.copy_with(path=url.path.rstrip("/") + "/chat/completions")
-        direct = DirectTransport(_trusted(settings, url), settings.max_concurrent, _KEEP_ALIVE_S)
-        self._client = httpx2.AsyncClient(
-            headers={
-                "accept": _EVENTS,
-                "accept-encoding": "identity",  # what compresses a stream holds it back
-                "authorization": f"Bearer {settings.api_key.get_secret_value() or 'none'}",
-                "content-type": "application/json",
-                "user-agent": "headrace",
-            },
-            timeout=None,  # the pacer bounds every wait
-            transport=direct,
+        self._address = chat_address(settings, base_url)
+        self._headers = request_headers(settings, self._address)
+        self._url = httpcore2.URL(
+            scheme=self._address.scheme, host=self._address.host, port=self._address.port, target=self._address.target
+        )
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=_trusted(settings, self._address.scheme),
+            # How many requests go out is decided before they come here; a limit of its own would be a hidden queue.
+            max_connections=None,
+            max_keepalive_connections=settings.max_concurrent,
+            keepalive_expiry=_KEEP_ALIVE_S,
+            network_backend=AsyncioNetwork(),
         )
 
     @property
     def takes_cache_key(self) -> bool:
         """Whether the server documents `prompt_cache_key`."""
-        return self._url.host == _OPENAI_HOST
+        return self._address.host == _OPENAI_HOST
 
     async def close(self) -> None:
         """Closes the connections."""
-        await self._client.aclose()
+        await self._pool.aclose()
 
     @asynccontextmanager
     async def ask(self, body: bytes, pacer: Pacer) -> AsyncIterator[EventStream]:
@@ -70,12 +71,13 @@ class ChatServer:
             Failure: the server cannot be reached, refuses, or replies with something else than events.
             Silence: it did not reply in time.
         """
-        request = self._client.build_request("POST", self._url, content=body)
+        headers = [*self._headers, (b"Content-Length", str(len(body)).encode())]
+        request = httpcore2.Request("POST", self._url, headers=headers, content=body)
         with _translated():
-            response = await pacer.wait(self._client.send(request, stream=True))
+            response = await pacer.wait(self._pool.handle_async_request(request))
         try:
             await _check(response, pacer)
-            async with aclosing(response.aiter_raw()) as chunks:
+            async with aclosing(response.aiter_stream()) as chunks:
                 yield EventStream(chunks, pacer)
         finally:
             await response.aclose()
@@ -99,9 +101,9 @@ class EventStream:
             return await self._pacer.wait(anext(self._chunks, None))
 
 
-def _trusted(settings: BackendSettings, url: httpx2.URL) -> ssl.SSLContext:
+def _trusted(settings: BackendSettings, scheme: str) -> ssl.SSLContext:
     """Returns whom to trust: the named authorities, or the system's."""
-    if url.scheme != "https":
+    if scheme != "https":
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nobody, and nobody is asked; the system's take long to read
     try:
         return ssl.create_default_context(cafile=settings.tls_ca_file or None)
@@ -110,34 +112,35 @@ def _trusted(settings: BackendSettings, url: httpx2.URL) -> ssl.SSLContext:
         raise ConfigError((f"generation.backends {settings.name!r}: tls_ca_file: {fault}",)) from error
 
 
-async def _check(response: httpx2.Response, pacer: Pacer) -> None:
+async def _check(response: httpcore2.Response, pacer: Pacer) -> None:
     """Raises Failure unless the reply is a stream of events that is not compressed."""
-    if response.status_code != httpx2.codes.OK:
-        await _drain(response, pacer)
-        raise refusal(response.status_code, response.headers)
-    media_type = response.headers.get("content-type", _EVENTS).partition(";")[0].strip().lower()
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+    if response.status != _OK:
+        await _drain(response, headers, pacer)
+        raise refusal(response.status, headers)
+    media_type = headers.get("content-type", _EVENTS).partition(";")[0].strip().lower()
     if media_type != _EVENTS:
         what = _OTHER_TYPES.get(media_type, "something else")
         raise Failure(f"it sent {what} instead of an event stream; check its base_url", transient=False)
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
+    if headers.get("content-encoding", "identity").lower() != "identity":
         raise Failure("it compressed its stream, although it was asked not to", transient=False)
 
 
-async def _drain(response: httpx2.Response, pacer: Pacer) -> None:
+async def _drain(response: httpcore2.Response, headers: Mapping[str, str], pacer: Pacer) -> None:
     """Reads a short body that nobody wants, since a connection is only used again after it."""
-    length = response.headers.get("content-length", "")
+    length = headers.get("content-length", "")
     if length.isdecimal() and int(length) <= _SHORT_BODY_BYTES:
         pacer.hurry(DRAIN_S)
-        with suppress(Silence, httpx2.HTTPError):
+        with suppress(Silence, Failure), _translated():
             await pacer.wait(response.aread())
 
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Turns what the client and its transport raise into Failure."""
+    """Turns what the pool and its connections raise into Failure."""
     try:
         yield
-    except httpx2.TransportError as error:
+    except httpcore2.LocalProtocolError as error:
+        raise Failure("no request can be made of what is configured for it", transient=False) from error
+    except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
         raise Failure("the connection to it failed", transient=True) from error
-    except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-        raise Failure("the client could not talk to it", transient=False) from error

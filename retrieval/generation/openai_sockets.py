@@ -1,67 +1,21 @@
 """Carries HTTP over asyncio's own streams.
 
-`httpx2` reads sockets through anyio, whose every read runs a cancel scope and pauses and resumes the socket: half of
-what a token costs on its way through. Timeouts are left out, since who waits here bounds the wait.
+By itself `httpcore2` reads sockets through anyio, whose every read runs a cancel scope, and pauses and resumes the
+socket: half of what a token costs on its way through. Timeouts are left out, since who waits here bounds the wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import httpcore2
-import httpx2
 
 
-class DirectTransport(httpx2.AsyncBaseTransport):
-    """Sends requests to their servers without a proxy."""
-
-    def __init__(self, context: ssl.SSLContext, idle_connections: int, idle_s: float) -> None:
-        # How many requests go out is decided before they come here; a limit of its own would be a hidden queue.
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=context,
-            max_connections=None,
-            max_keepalive_connections=idle_connections,
-            keepalive_expiry=idle_s,
-            network_backend=_Network(),
-        )
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends a request; the body of the response is still to come."""
-        url = request.url
-        with _translated():
-            response = await self._pool.handle_async_request(
-                httpcore2.Request(
-                    method=request.method,
-                    url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-                    headers=request.headers.raw,
-                    content=cast("AsyncIterator[bytes]", request.stream),
-                )
-            )
-        return httpx2.Response(response.status, headers=response.headers, stream=_Body(response))
-
-    async def aclose(self) -> None:
-        """Closes the connections."""
-        await self._pool.aclose()
-
-
-class _Body(httpx2.AsyncByteStream):
-    def __init__(self, response: httpcore2.Response) -> None:
-        self._response = response
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _translated():
-            async for chunk in self._response.aiter_stream():
-                yield chunk
-
-    async def aclose(self) -> None:
-        await self._response.aclose()
-
-
-class _Network(httpcore2.AsyncNetworkBackend):
+class AsyncioNetwork(httpcore2.AsyncNetworkBackend):
     """Opens connections."""
 
     async def connect_tcp(
@@ -72,6 +26,11 @@ class _Network(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> _Connection:
+        """Opens a connection.
+
+        Raises:
+            httpcore2.ConnectError: nobody answers there.
+        """
         loop = asyncio.get_running_loop()
         reader = _Reader(loop=loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
@@ -155,14 +114,3 @@ def _raising(kind: type[Exception]) -> Iterator[None]:
         yield
     except OSError as error:
         raise kind(str(error)) from error
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Turns what the pool raises into what the client does."""
-    try:
-        yield
-    except httpcore2.ProtocolError as error:
-        raise httpx2.RemoteProtocolError(str(error)) from error
-    except (httpcore2.NetworkError, httpcore2.UnsupportedProtocol) as error:
-        raise httpx2.NetworkError(str(error)) from error
