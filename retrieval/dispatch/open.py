@@ -10,6 +10,7 @@ from retrieval.dispatch.lane import Lane, LaneBounds
 from retrieval.dispatch.service import BackendService
 from retrieval.dispatch.types import Arranger
 from retrieval.generation.backend import Backend
+from retrieval.prefix.order import PrefixOrder
 from retrieval.prefix.relevance import RelevanceOrder
 from retrieval.settings.generation import BackendSettings, GenerationSettings
 
@@ -48,4 +49,4 @@ def _endpoint(
 
 
 def _arranger(backend: BackendSettings) -> Arranger:
-    return RelevanceOrder()
+    return PrefixOrder(backend.prefix_cache_tokens) if backend.order == "prefix" else RelevanceOrder()
