@@ -24,6 +24,7 @@ from bench._common.conversation.making import Exchange, exchanges, related, unre
 from bench._common.engines import Encoders, open_encoders
 from bench._common.metrics import best_documents, ndcg, recall
 from bench._common.pipelines import KEY, RequestPath, index_documents, open_request_path
+from bench._common.plots import Titles, plot_bars
 from bench._common.results import Json, write_results
 from bench._common.statistics import Difference, mean_difference
 from bench._common.tables import Cell, print_table, say
@@ -94,8 +95,11 @@ def main() -> None:
     settings = options.settings(arguments, {"index.kind": "exact", "retrieval.max_top_k": _HITS})
     judged = asyncio.run(_judge_sets(arguments, settings))
     _print(judged)
-    if arguments.json:
-        write_results(arguments.json, _json(judged), settings)
+    outputs = options.outputs(arguments)
+    if outputs.json_file:
+        write_results(outputs.json_file, _json(judged), settings)
+    if outputs.plot_file:
+        _plot(outputs.plot_file, judged)
 
 
 async def _judge_sets(arguments: argparse.Namespace, settings: Settings) -> Mapping[str, Judged]:
@@ -181,6 +185,12 @@ def _print(judged: Mapping[str, Judged]) -> None:
         say(f"{name}: {len(of_set.lost)} follow-ups lost by the rules, such as")
         for line in (*of_set.lost[:8], *(f"needless: {text}" for one in of_set.harm.values() for text in one.examples)):
             say(f"  {line}")
+
+
+def _plot(path: Path, judged: Mapping[str, Judged]) -> None:
+    groups = [(f"{name}\n{group}", arms) for name, of_set in judged.items() for group, arms in of_set.groups.items()]
+    series = {arm: [_mean([one.ndcg for one in arms[arm]]) for _, arms in groups] for arm in ARMS}
+    plot_bars(path, Titles("Follow-up questions", "", f"nDCG@{_CUT}"), [label for label, _ in groups], series)
 
 
 def _json(judged: Mapping[str, Judged]) -> dict[str, Json]:

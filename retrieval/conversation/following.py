@@ -156,7 +156,10 @@ def _is_empty(words: Sequence[Token], place: int) -> bool:
         opens = [text for text in following[1:] if text in ("to", "that", "if", "for", "when")]
         opens += [text for text in following[:1] if text in ("that", "when", "who")]
         is_time = before == "is" and place >= 2 and words[place - 2].text == "time"
-        return is_time or bool(is_of_being and opens and following[0] not in _PREPOSITIONS)
+        is_degree = words[0].text == "how" and place > 2 and following[:1] == ["to"]  # "how likely is it to"
+        return (
+            is_time or (before in BE and is_degree) or bool(is_of_being and opens and following[0] not in _PREPOSITIONS)
+        )
     return any(text in ("to", "for", "when", "if", "that") for text in following[1:])
 
 

@@ -51,6 +51,7 @@ ALONE = [
     "How do plants make their food?",
     "What is the name of the gap that divides two teeth?",
     "Is there a student discount?",
+    "How probable is it to get a hash collision?",
     "ok thanks!",
     "when did they stop putting lead in paint",
     "Docker: is it free?",
