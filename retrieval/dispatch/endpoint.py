@@ -72,7 +72,7 @@ class Endpoint:
         return self.breaker.begun(permit)
 
     def ended(self, outcome: Outcome, permit: Permit | None, *, blamed: bool) -> None:
-        """Notes how an attempt ended; `permit` is None when nothing was sent, `blamed` when it speaks against us."""
+        """Notes how an attempt ended; `permit` is None when nothing was sent, `blamed` when the server is at fault."""
         self._attempts[outcome] += 1
         if permit is None:
             return
