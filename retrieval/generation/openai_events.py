@@ -36,7 +36,9 @@ class _ToolCall(_Part):
         return ToolCall(index, self.id or "", function.name or "", function.arguments or "")
 
 
-class _Delta(_Part):
+class EventDelta(_Part):
+    """What an event adds to an answer."""
+
     content: str | None = None
     reasoning_content: str | None = None  # vLLM, SGLang, llama.cpp
     reasoning: str | None = None  # vLLM since 2026, Ollama, OpenRouter
@@ -53,7 +55,7 @@ class _Delta(_Part):
 
 class _Choice(_Part):
     index: Count = 0
-    delta: _Delta | None = None
+    delta: EventDelta | None = None
     finish_reason: str | None = None
 
 
@@ -85,4 +87,7 @@ class CompletionEvent(_Part):
     @property
     def choice(self) -> _Choice | None:
         """The part of the first answer, if the event has one."""
-        return next((choice for choice in self.choices or () if choice.index == 0), None)
+        for choice in self.choices or ():
+            if choice.index == 0:
+                return choice
+        return None

@@ -1,7 +1,7 @@
 """Sends a chat completion request over HTTP and gives the bytes of its stream.
 
-`httpcore2` alone: the connections of `httpx2`, on which the `openai` client is built. Of those two nothing would be used
-but the request, which takes ten times as long to make there; statuses, waits, retries and events are all read here.
+`httpcore2` alone: the connections of `httpx2`, on which the `openai` client is built. Of those two nothing would be
+used but the request, which takes ten times as long to make there; statuses, waits and events are all read here.
 Proxies of the environment, redirects and cookies are none of ours: a prompt goes where the settings say.
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from retrieval.generation.openai_events import CompletionEvent, EventUsage
+from retrieval.generation.openai_events import CompletionEvent, EventDelta, EventUsage
 from retrieval.generation.openai_failures import Failure
 from retrieval.generation.sse import EventDecoder, ServerEvent
 from retrieval.types import BackendEnd, Delta, FinishReason, ToolCall, Usage
@@ -71,10 +71,11 @@ class CompletionReader:
             self.failure = Failure("it sent something else than a stream of chat completion events", transient=False)
         except Failure as failure:
             self.failure = failure
-        delta = gathered.delta
-        self.received_chars += len(delta.text)
-        self._begun |= bool(delta.text or delta.tool_calls)
-        return delta if delta.text or delta.reasoning or delta.tool_calls else None
+        self.received_chars += len(gathered.text)
+        self._begun |= bool(gathered.text or gathered.calls)
+        if gathered.text or gathered.reasoning or gathered.calls:
+            return Delta(gathered.text, gathered.reasoning, gathered.calls)
+        return None
 
     def _take(self, event: ServerEvent, gathered: _Gathered) -> None:
         part = CompletionEvent.model_validate_json(event.data)
@@ -89,10 +90,8 @@ class CompletionReader:
             return
         if choice.finish_reason:
             self._finish_reason = choice.finish_reason
-        if delta := choice.delta:
-            gathered.text.append(delta.content or "")
-            gathered.reasoning.append(delta.reasoning_content or delta.reasoning or "")
-            gathered.calls.extend(delta.calls)
+        if choice.delta is not None:
+            gathered.add(choice.delta)
         if self._finish_reason in _ABORTED:
             raise Failure("it gave the answer up", transient=True)
 
@@ -109,11 +108,17 @@ class CompletionReader:
 class _Gathered:
     """What the events of one chunk add."""
 
-    def __init__(self) -> None:
-        self.text: list[str] = []
-        self.reasoning: list[str] = []
-        self.calls: list[ToolCall] = []
+    __slots__ = ("calls", "reasoning", "text")
 
-    @property
-    def delta(self) -> Delta:
-        return Delta("".join(self.text), "".join(self.reasoning), tuple(self.calls))
+    def __init__(self) -> None:
+        self.text = ""
+        self.reasoning = ""
+        self.calls: tuple[ToolCall, ...] = ()
+
+    def add(self, delta: EventDelta) -> None:
+        if delta.content:
+            self.text += delta.content
+        if thought := delta.reasoning_content or delta.reasoning:
+            self.reasoning += thought
+        if delta.tool_calls or delta.function_call:
+            self.calls += delta.calls
