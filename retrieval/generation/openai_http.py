@@ -8,8 +8,8 @@ Proxies of the environment, redirects and cookies are none of ours: a prompt goe
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
 
 import httpcore2
 
@@ -29,6 +29,7 @@ _SHORT_BODY_BYTES = 65_536
 # uvicorn, on which vLLM and SGLang run, closes a connection that was idle for 5 s.
 _KEEP_ALIVE_S = 4.0
 _OPENAI_HOST = "api.openai.com"
+_FAULTS = (httpcore2.NetworkError, httpcore2.ProtocolError)
 
 
 class ChatServer:
@@ -73,8 +74,10 @@ class ChatServer:
         """
         headers = [*self._headers, (b"Content-Length", str(len(body)).encode())]
         request = httpcore2.Request("POST", self._url, headers=headers, content=body)
-        with _translated():
+        try:
             response = await pacer.wait(self._pool.handle_async_request(request))
+        except _FAULTS as error:
+            raise _failure(error) from error
         try:
             await _check(response, pacer)
             async with aclosing(response.aiter_stream()) as chunks:
@@ -97,8 +100,10 @@ class EventStream:
             Failure: the connection broke.
             Silence: nothing came in time.
         """
-        with _translated():
+        try:
             return await self._pacer.wait(anext(self._chunks, None))
+        except _FAULTS as error:
+            raise _failure(error) from error
 
 
 def _trusted(settings: BackendSettings, scheme: str) -> ssl.SSLContext:
@@ -131,16 +136,12 @@ async def _drain(response: httpcore2.Response, headers: Mapping[str, str], pacer
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length) <= _SHORT_BODY_BYTES:
         pacer.hurry(DRAIN_S)
-        with suppress(Silence, Failure), _translated():
+        with suppress(Silence, *_FAULTS):
             await pacer.wait(response.aread())
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Turns what the pool and its connections raise into Failure."""
-    try:
-        yield
-    except httpcore2.LocalProtocolError as error:
-        raise Failure("no request can be made of what is configured for it", transient=False) from error
-    except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-        raise Failure("the connection to it failed", transient=True) from error
+def _failure(error: Exception) -> Failure:
+    """Returns what an error of the pool or of its connections means."""
+    if isinstance(error, httpcore2.LocalProtocolError):
+        return Failure("no request can be made of what is configured for it", transient=False)
+    return Failure("the connection to it failed", transient=True)

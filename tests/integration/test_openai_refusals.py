@@ -61,3 +61,15 @@ async def test_refusal_whose_body_never_comes_is_one_at_once() -> None:
     """The status says it all; nobody waits for the rest."""
     head = b"HTTP/1.1 503 Busy\r\ncontent-length: 10\r\n\r\n"
     assert (await unavailable([Raw(head), Wait(asyncio.Event())])).status == 503
+
+
+async def test_key_that_fits_into_no_header_is_told_apart_from_an_outage() -> None:
+    """Nothing is sent, nothing of the key is told, and trying again is of no use."""
+    async with serving(answer("Hi")) as server, backend(server.base_url, api_key="sk\r\nx: y") as opened:
+        with pytest.raises(BackendUnavailable) as caught:
+            await collect(opened, [])
+    assert (caught.value.reason, caught.value.transient) == (
+        "no request can be made of what is configured for it",
+        False,
+    )
+    assert not server.exchanges
