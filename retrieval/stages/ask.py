@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from retrieval.assembly import PassageCounter
 from retrieval.caching.keys import Purpose, hash_parts
 from retrieval.conversation.history import Fitted, fit_history
 from retrieval.conversation.summaries import Owner, Summaries
@@ -59,8 +60,7 @@ class Asker:
         subject = subject_of(retrieve)
         names = self.router.allowed(request.backend, subject)
         services = [self.services[name] for name in names]
-        known = self.summaries.find(owner_of(retrieve), retrieve.turns) if settings.conversation.summarise else None
-        history = fit_history(retrieve.turns, known, settings.conversation.history_tokens, services[0].counter)
+        history = self._history(retrieve, services[0].counter)
         asking = Asking(
             backend=request.backend,
             subject=subject,
@@ -75,6 +75,14 @@ class Asker:
         )
         backends = tuple((service.settings.name, service.model) for service in services)
         return Inquiry(request, asking, self.router.reading(asking), history, backends)
+
+    def _history(self, request: RetrieveRequest, counter: PassageCounter) -> Fitted:
+        settings = self.settings().conversation
+        fitted = fit_history(request.turns, None, settings.history_tokens, counter)
+        if not (fitted.dropped and settings.summarise):
+            return fitted
+        known = self.summaries.find(owner_of(request), request.turns)
+        return fit_history(request.turns, known, settings.history_tokens, counter) if known else fitted
 
 
 def subject_of(request: RetrieveRequest) -> Subject:

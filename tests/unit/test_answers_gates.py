@@ -19,6 +19,7 @@ from retrieval.answers.store import AnswerStore
 from retrieval.citations import CitationParser
 from retrieval.dispatch.answering import Ended
 from retrieval.reuse import Reuse
+from retrieval.route import GenerationReport
 from retrieval.scope import within
 from retrieval.settings.caching import AnswerCacheSettings
 from retrieval.types import BackendEnd, CacheControl, Citation, Context, FinishReason, Found, Hit, ScoreParts, Usage
@@ -60,7 +61,7 @@ def made(text: str = "It is 40 Nm [1].", finish: FinishReason = FinishReason.STO
     """Returns a new answer with its marks read."""
     parser = CitationParser(FOUND.context.citations)
     end = BackendEnd(finish, Usage(), "m")
-    return Made(Ended(end, parser.feed(text), parser).verified, end, "b")
+    return Made(Ended(end, GenerationReport("b"), parser.feed(text), parser).verified, end, "b")
 
 
 def test_answer_ends_with_its_time_to_live_however_often_it_serves() -> None:

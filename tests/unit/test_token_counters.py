@@ -44,27 +44,33 @@ def test_counts_of_passages_are_remembered() -> None:
 
 
 async def test_backends_are_opened_by_name() -> None:
-    """Each configured backend is there under its name, with its own or the default counter."""
+    """Each configured backend is there under its name, with its own or the default counter, a server an address."""
     settings = GenerationSettings(
         default_backend="llm",
         backends=(
             BackendSettings(name="extractive", kind="extractive"),
             BackendSettings(
-                name="llm", kind="openai", base_url="http://127.0.0.1:9/v1", model="m", tokenizer="bundled"
+                name="llm",
+                kind="openai",
+                base_url="http://127.0.0.1:9/v1",
+                model="m",
+                tokenizer="bundled",
+                replicas=("http://127.0.0.1:10/v1",),
             ),
         ),
     )
     default = WordCounter()
     backends = open_backends(settings, default, None)
-    assert {name: (backend.name, backend.model) for name, backend in backends.items()} == {
-        "extractive": ("extractive", "extractive"),
-        "llm": ("llm", "m"),
+    assert {name: [(each.name, each.model) for each in servers] for name, servers in backends.items()} == {
+        "extractive": [("extractive", "extractive")],
+        "llm": [("llm", "m"), ("llm", "m")],
     }
-    assert backends["extractive"].counter is default
-    assert backends["llm"].counter.name == "bundled"
-    assert backends["llm"].context_window_tokens == 8192
-    for backend in backends.values():
-        await backend.close()
+    [own], [first, _] = backends["extractive"], backends["llm"]
+    assert own.counter is default
+    assert first.counter.name == "bundled"
+    assert first.context_window_tokens == 8192
+    for server in (own, *backends["llm"]):
+        await server.close()
 
 
 def test_client_of_models_is_loaded_only_when_needed() -> None:
@@ -75,7 +81,7 @@ def test_client_of_models_is_loaded_only_when_needed() -> None:
         "from retrieval.settings.generation import GenerationSettings\n"
         "from retrieval.token_counters import open_counter\n"
         "open_backends(GenerationSettings(), open_counter('bundled'), None)\n"
-        "assert 'openai' not in sys.modules\n"
+        "assert 'httpcore2' not in sys.modules\n"
     )
     root = Path(__file__).parents[2]
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root, env={"PYTHONPATH": f"{root}:{root / 'proto'}"})
