@@ -42,7 +42,10 @@ def check(
 
     The exit code is 1 when one of them fails. Extractive answers compare words alone here.
     """
+    from retrieval.telemetry.log import configure_log
+
     settings = session.load().settings
+    configure_log("error", "console")  # what backends say of themselves is in the table
     checks = asyncio.run(_check_all(_servers(settings, names or []), quiet=session.json))
     if session.json:
         print_json({"backends": [check_value(server, found) for server, found in checks]})

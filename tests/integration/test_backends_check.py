@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from retrieval.cli.backends import commands
 from retrieval.cli.session import Surroundings
@@ -113,7 +115,18 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 @pytest.fixture
-def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+def log() -> Iterator[None]:
+    """Puts back what the command sets for the log of its process."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: None) -> tuple[str, ...]:
     """Names a good backend, and one of two servers where nobody listens, with secrets in key and address."""
     monkeypatch.chdir(tmp_path)
     gone = [f"http://ann:{SECRET}@127.0.0.1:1/v{number}" for number in (1, 2)]
