@@ -3,8 +3,8 @@
 A logistic function of two things. *Whether the evidence is clear*: the best score and its lead over the next one. Their
 weights are fitted (logistic regression; 825 train questions of two sets of questions to Wikipedia passages) to whether
 the best passage is not the right one; with 2,200 questions they come out alike. Areas under the ROC curve for that, on
-test questions (`python -m bench.complexity`): 0.92 and 0.94 on the two sets, and on sets that nothing was fitted on 0.91
-(a course FAQ), 0.81 (documentation) and 0.75 (a bank's FAQ full of near-duplicates). The intercept is moved to even
+test questions (`python -m bench.complexity`): 0.92 and 0.94 on the two sets, and on sets that nothing was fitted on,
+0.91 (course FAQ), 0.81 (documentation) and 0.75 (a bank's FAQ full of near-duplicates). The intercept is moved to even
 odds, so that 0.5 is where evidence and kind say neither easy nor hard. *What the question asks for*: its kind, its
 length, a conversation. No labels that we have tell of that; these weights are chosen, as said below, and by the labels
 of the first they cost something (0.91, 0.93, 0.87, 0.80, 0.72).
