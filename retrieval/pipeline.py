@@ -31,7 +31,7 @@ from retrieval.routing.router import Router
 from retrieval.scope import ModelRevisions
 from retrieval.settings.generation import GenerationSettings
 from retrieval.stages.admit import Gate
-from retrieval.stages.answer import Writer, Writing, fell_back
+from retrieval.stages.answer import Writer, Writing
 from retrieval.stages.ask import Asker, Inquiry
 from retrieval.stages.converse import Conversing, conversation_report
 from retrieval.stages.tasks import answer_of, task_of
@@ -195,7 +195,7 @@ class Pipeline:
         with trace.clock.stage(Stage.VERIFY):
             verified, end = ended.verified, ended.end
             report = self._writer.finish(writing, ended)
-            if fell_back(writing, ended):
+            if ended.stand_in:
                 trace.step_down("backend_fallback")
         if verified.rest:
             yield Delta(verified.rest)

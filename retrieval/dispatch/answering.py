@@ -14,7 +14,7 @@ from retrieval.citations import CitationParser
 from retrieval.dispatch.types import AnswerEvent, Began, Finished
 from retrieval.errors import BackendCut
 from retrieval.route import GenerationReport
-from retrieval.types import AnswerCitation, BackendEnd, Delta
+from retrieval.types import AnswerCitation, BackendEnd, Context, Delta
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Ended:
 
     end: BackendEnd
     report: GenerationReport
+    stand_in: bool  # whether another backend answered than was wanted, or one that had less context than was found
     streamed: str  # the text up to here
     parser: CitationParser
 
@@ -43,13 +44,17 @@ class Verified:
     unknown_count: int  # marks that stand for nothing
 
 
-async def answer_pieces(events: AsyncGenerator[AnswerEvent, None]) -> AsyncGenerator[Delta | Ended, None]:
+async def answer_pieces(
+    events: AsyncGenerator[AnswerEvent, None], wanted: str, context: Context
+) -> AsyncGenerator[Delta | Ended, None]:
     """Yields pieces, none of them empty, then one `Ended`; closes the events.
+
+    `wanted` is the backend that should answer, `context` what it should read.
 
     Raises:
         BackendError: what the events raise; BackendCut when they have no end.
     """
-    backend, parser, settled = "", CitationParser(()), list[str]()
+    backend, parser, settled, stand_in = wanted, CitationParser(()), list[str](), False
     async with aclosing(events):
         async for event in events:
             if isinstance(event, Delta):
@@ -60,9 +65,10 @@ async def answer_pieces(events: AsyncGenerator[AnswerEvent, None]) -> AsyncGener
                     yield Delta(text, event.reasoning, event.tool_calls)
             elif isinstance(event, Began):
                 backend = event.backend
+                stand_in = backend != wanted or event.prompt.context is not context
                 parser = CitationParser(event.prompt.context.citations, event.prompt.sources.numbers)
             elif isinstance(event, Finished):
-                yield Ended(event.end, event.report, "".join(settled), parser)
+                yield Ended(event.end, event.report, stand_in, "".join(settled), parser)
                 return
     raise BackendCut(backend, parser.emitted_chars, "its stream has no end")
 

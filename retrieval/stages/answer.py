@@ -64,18 +64,16 @@ class Writer:
         """
         asked = writing.asked
         if asked is None or asked.control.no_cache:
-            pieces = self._pieces(writing, deadline.at_ns)
-            async with aclosing(pieces):
-                yield pieces
-            return
-        stream = self._flight.follow(_stream_key(asked, writing), lambda: self._pieces(writing, self._latest_ns()))
-        async with aclosing(stream):
-            yield stream
+            pieces = self._pieces(writing, deadline.at_ns, deadline.at_ns)
+        else:
+            pieces = self._shared(_stream_key(asked, writing), writing, deadline)
+        async with aclosing(pieces):
+            yield pieces
 
     def finish(self, writing: Writing, ended: Ended) -> ReuseReport:
         """Keeps a new answer, learns from it, and reports both."""
         asked, match = writing.asked, writing.match
-        if asked is None or fell_back(writing, ended):
+        if asked is None or ended.stand_in:
             return match.report
         made = Made(ended.verified, ended.end, ended.report.backend)
         if match.pending is not None and made.whole:
@@ -104,11 +102,30 @@ class Writer:
         await self._shadow.close()
         await self._flight.close()
 
+    async def _shared(self, key: CacheKey, writing: Writing, deadline: Deadline) -> AsyncGenerator[Delta | Ended, None]:
+        """Gives what is written for all who ask the same. Who asked first waits in the queue, for as long as he has.
+
+        When he was refused, the next one asks for himself, who may have more time.
+        """
+        begun = False
+        while True:
+            stream = self._flight.follow(key, lambda: self._pieces(writing, deadline.at_ns, self._latest_ns()))
+            try:
+                async with aclosing(stream):
+                    async for piece in stream:
+                        begun = True
+                        yield piece
+                return
+            except Overloaded:
+                if stream.led or begun:
+                    raise
+
     async def _compare(self, writing: Writing) -> None:
         assert writing.asked is not None
         assert writing.match.pending is not None
         try:
-            async with aclosing(self._pieces(writing, self._latest_ns())) as pieces:
+            latest_ns = self._latest_ns()
+            async with aclosing(self._pieces(writing, latest_ns, latest_ns)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Ended) and Made(piece.verified, piece.end, piece.report.backend).whole:
                         text = piece.verified.text
@@ -117,20 +134,14 @@ class Writer:
         except (BackendError, DeadlineExceeded, Overloaded) as error:
             _log.warning("answer_not_compared", key=writing.match.report.key, error=type(error).__name__)
 
-    def _pieces(self, writing: Writing, deadline_ns: int) -> AsyncGenerator[Delta | Ended, None]:
+    def _pieces(self, writing: Writing, wait_until_ns: int, deadline_ns: int) -> AsyncGenerator[Delta | Ended, None]:
         assert writing.route is not None
-        return answer_pieces(self._dispatcher.stream(writing.route, writing.inquiry.job(deadline_ns)))
+        events = self._dispatcher.stream(writing.route, writing.inquiry.job(wait_until_ns, deadline_ns))
+        return answer_pieces(events, writing.route.report.backend, writing.found.context)
 
     def _latest_ns(self) -> int:
         """No caller's deadline is that of work that others may join."""
         return Deadline.after(self._settings().timeout_ms / 1e3).at_ns
-
-
-def fell_back(writing: Writing, ended: Ended) -> bool:
-    """Tells whether another backend answered than the route's first, or one that did not get the whole context."""
-    assert writing.route is not None
-    first = writing.route.legs[0]
-    return first.service.settings.name != ended.report.backend or first.context is not writing.found.context
 
 
 def _stream_key(asked: Asked, writing: Writing) -> CacheKey:

@@ -28,14 +28,14 @@ class Inquiry:
     history: Fitted
     backends: tuple[tuple[str, str], ...]  # that may answer as far as is known, each with its model
 
-    def job(self, deadline_ns: int) -> Job:
-        """Returns the answer that is wanted of a backend."""
+    def job(self, wait_until_ns: int, deadline_ns: int) -> Job:
+        """Returns the answer that is wanted of a backend: begun by then, and whole by then."""
         asking, request = self.asking, self.request
 
         def prompt(context: Context, sources: Arrangement) -> Prompt:
             return Prompt(asking.instructions, context, asking.question, sources, asking.conversation, request.tools)
 
-        ticket = Ticket(asking.ticket.tenant, asking.ticket.priority, deadline_ns)
+        ticket = Ticket(asking.ticket.tenant, asking.ticket.priority, wait_until_ns)
         params = GenerationParams(request.max_output_tokens, request.temperature, deadline_ns, request.session)
         return Job(ticket, params, _root(asking), prompt, request.session)
 

@@ -61,7 +61,7 @@ def made(text: str = "It is 40 Nm [1].", finish: FinishReason = FinishReason.STO
     """Returns a new answer with its marks read."""
     parser = CitationParser(FOUND.context.citations)
     end = BackendEnd(finish, Usage(), "m")
-    return Made(Ended(end, GenerationReport("b"), parser.feed(text), parser).verified, end, "b")
+    return Made(Ended(end, GenerationReport("b"), False, parser.feed(text), parser).verified, end, "b")
 
 
 def test_answer_ends_with_its_time_to_live_however_often_it_serves() -> None:
