@@ -17,10 +17,11 @@ from pathlib import Path
 from bench._common import options
 from bench._common.generation.processes import counts_of
 from bench._common.generation.script import Script
+from bench._common.generation.serving import COLLECTION, fill
 from bench._common.loops import run
 from bench._common.overload.asking import Load, calls_from_child
 from bench._common.overload.calls import LoadFigures, figures_of
-from bench._common.overload.serving import ARMS, COLLECTION, fill, serving
+from bench._common.overload.serving import ARMS, serving
 from bench._common.plots import Line, Titles, plot_lines
 from bench._common.results import plain, write_results
 from bench._common.tables import Cell, print_table, say

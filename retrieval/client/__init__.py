@@ -4,7 +4,15 @@ Importing it loads neither models nor stores; the filter language is imported wh
 grpc's own `AioRpcError`; `error_info` reads what our server says in them.
 """
 
-from retrieval.client.calls import DEFAULT_TARGET, Client
+from retrieval.client.calls import CHANNEL_OPTIONS, DEFAULT_TARGET, Client
 from retrieval.client.messages import document, error_info, filter_message, retrieve_request
 
-__all__ = ["DEFAULT_TARGET", "Client", "document", "error_info", "filter_message", "retrieve_request"]
+__all__ = [
+    "CHANNEL_OPTIONS",
+    "DEFAULT_TARGET",
+    "Client",
+    "document",
+    "error_info",
+    "filter_message",
+    "retrieve_request",
+]

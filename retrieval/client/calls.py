@@ -18,7 +18,7 @@ from headrace.v1 import retrieval_pb2 as retrieval
 from retrieval.client.messages import filter_message, import_messages, retrieve_request
 
 DEFAULT_TARGET = "127.0.0.1:50051"
-_CHANNEL_OPTIONS = (
+CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", 512 * 1024 * 1024),
     ("grpc.max_send_message_length", 512 * 1024 * 1024),
     ("grpc.keepalive_time_ms", 30_000),
@@ -38,7 +38,7 @@ class Client:
     ) -> None:
         self._timeout_s = timeout_s
         self._metadata = grpc.aio.Metadata(*([("authorization", f"Bearer {api_key}")] if api_key else []))
-        self._channel = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
+        self._channel = grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS)
         self._retrieval = retrieval_pb2_grpc.RetrievalServiceStub(self._channel)
         self._encoding = encoding_pb2_grpc.EncodingServiceStub(self._channel)
         self._index = index_pb2_grpc.IndexServiceStub(self._channel)

@@ -64,7 +64,7 @@ def filter_message(filter: str | common.Filter | None) -> common.Filter | None:
     return filter_to_pb(parse_filter(filter))
 
 
-def error_info(error: grpc.aio.AioRpcError) -> ErrorInfo | None:
+def error_info(error: grpc.aio.AioRpcError | grpc.Call) -> ErrorInfo | None:
     """Returns the ErrorInfo of an error from our server; None when it comes from elsewhere, such as the channel."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin" and isinstance(value, bytes):

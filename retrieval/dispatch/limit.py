@@ -23,6 +23,8 @@ import math
 
 from retrieval.dispatch.window import Window
 
+_TIMES = 8  # that make a window, at least
+_DIP_TIMES = 5  # the same in a dip, which costs throughput while it lasts
 _SLOW = 0.85  # what is left of the limit when the time is too long
 _FAR_TOO_SLOW = 0.7  # the same when it is longer than the cube of the tolerance
 _REFUSED = 0.8  # what is left of the requests that run when the server refuses
@@ -30,7 +32,7 @@ _STEEPEST = 0.5  # what is left of the limit at least, however few run
 _DIP = 0.4  # what is left of the limit while it is tried out whether the server is faster with less
 _CLEARLY_LESS = 0.7  # of the limit, with which a server that is too full must be faster
 _FIRST_DIP = 4  # full windows before a dip, when the baseline has just been lowered
-_LAST_DIP = 64  # the same when many dips have found nothing
+_LAST_DIP = 128  # the same when many dips have found nothing
 _NOTABLE = 0.3  # by which the logarithm of the baseline must fall in a dip for the next one to come soon
 _SURE = 2.0  # standard errors beyond which a window moves the baseline
 
@@ -64,7 +66,7 @@ class AdaptiveLimit:
         if sent_ns < self._window.opened_ns:
             return
         self._window.add(now_ns - sent_ns)
-        if self._window.settled:
+        if self._window.settled(_DIP_TIMES if self._dipping else _TIMES):
             self._judge(self._window, math.log(tolerance))
             self._window = Window(self.value, now_ns)
 

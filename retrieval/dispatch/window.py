@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-_TIMES = 8  # at least
 _SHARE = 0.25  # of the limit, at least
 _ERROR = 0.2  # of the mean, that is good enough: a fifth more or less
 _LEAST_NS = 10_000_000  # times below are taken for this: what they differ by is our own event loop
@@ -26,10 +25,9 @@ class Window:
         self.most_running = 0
         self._squares = 0.0
 
-    @property
-    def settled(self) -> bool:
-        """Whether there are enough times to judge by: a share of a round, and more where they spread widely."""
-        least = max(_TIMES, self.limit * _SHARE)
+    def settled(self, times: int) -> bool:
+        """Whether there are enough to judge by: so many or a share of a round, and more where they spread widely."""
+        least = max(times, self.limit * _SHARE)
         return self.count >= least and (self.error <= _ERROR or self.count >= _PATIENCE * least)
 
     @property

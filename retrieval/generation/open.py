@@ -48,7 +48,7 @@ def _open(
     counter = open_counter(settings.tokenizer) if settings.tokenizer else default_counter
     if settings.kind == "extractive":
         return [ExtractiveBackend(settings.name, settings.context_window_tokens, counter, encoder, sentence_limit)]
-    # Imported here: the client takes a third of a second, and a service without a model never needs it.
+    # Imported here: a service without a model server needs no HTTP client.
     from retrieval.generation.openai_backend import OpenAIBackend  # noqa: PLC0415
 
     return [OpenAIBackend(settings, counter, address) for address in (settings.base_url, *settings.replicas)]

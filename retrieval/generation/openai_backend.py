@@ -88,7 +88,7 @@ class OpenAIBackend:
         self, prompt: Prompt, params: GenerationParams, pacer: Pacer, reader: CompletionReader
     ) -> AsyncGenerator[Delta, None]:
         """Gives what is not empty; raises Failure or Silence unless the answer was whole when the stream ended."""
-        body = request_body(self.model, prompt, params, cache_key=self._server.takes_cache_key)
+        body = request_body(self.model, prompt, params, openai=self._server.is_openai)
         async with self._server.ask(body, pacer) as events:
             for number in count(1):
                 chunk = await events.read()

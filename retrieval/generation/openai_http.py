@@ -56,8 +56,8 @@ class ChatServer:
         )
 
     @property
-    def takes_cache_key(self) -> bool:
-        """Whether the server documents `prompt_cache_key`."""
+    def is_openai(self) -> bool:
+        """Whether it is OpenAI's own, which has fields that others refuse."""
         return self._address.host == _OPENAI_HOST
 
     async def close(self) -> None:

@@ -11,17 +11,17 @@ from retrieval.types import GenerationParams, Prompt
 _AFFINITY_DIGEST_BYTES = 16
 
 
-def request_body(model: str, prompt: Prompt, params: GenerationParams, *, cache_key: bool) -> bytes:
+def request_body(model: str, prompt: Prompt, params: GenerationParams, *, openai: bool) -> bytes:
     """Returns the request as JSON.
 
-    With `cache_key` the affinity goes along as a digest, by which a fleet behind one address finds the machine that
-    has read the prompt's beginning. Only OpenAI documents the field (`prompt_cache_key`); vLLM, SGLang and llama.cpp
-    pass over it, but others refuse what they do not know.
+    Two fields are for OpenAI's own servers alone, since others refuse what they do not know: `max_completion_tokens`,
+    without which some of its models refuse a limit, and `prompt_cache_key`, the affinity as a digest, by which a fleet
+    behind one address finds the machine that has read the prompt's beginning.
     """
     body: dict[str, object] = {
         "model": model,
         "messages": [{"role": message.role, "content": message.content} for message in chat_messages(prompt)],
-        "max_tokens": params.max_output_tokens,
+        "max_completion_tokens" if openai else "max_tokens": params.max_output_tokens,
         "temperature": params.temperature,
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -30,7 +30,7 @@ def request_body(model: str, prompt: Prompt, params: GenerationParams, *, cache_
         body["tools"] = json.loads(prompt.tools.definitions)
         if prompt.tools.choice:
             body["tool_choice"] = _choice(prompt.tools.choice)
-    if cache_key and params.affinity:
+    if openai and params.affinity:
         digest = hashlib.blake2b(params.affinity.encode("utf-8", "replace"), digest_size=_AFFINITY_DIGEST_BYTES)
         body["prompt_cache_key"] = digest.hexdigest()
     # Half of a surrogate pair has no UTF-8; a question mark for it spoils less than a refusal.

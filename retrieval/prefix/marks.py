@@ -30,7 +30,7 @@ class Block:
     key: int  # equal for equal text: made of passage and mark
     mark: int
     number: int  # of the citation, which is its rank
-    tokens: int  # about, by its share of the context's characters; at least 1
+    tokens: int  # about, its share of the context's; at least 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,13 @@ def _digest(citation: Citation) -> int:
 
 
 def _tokens(context: Context) -> list[int]:
-    lengths = [len(citation.passage.text) for citation in context.citations]
-    share = context.token_count / max(1, sum(lengths))
-    return [max(1, round(length * share)) for length in lengths]
+    """Shares the context's tokens out: by the counts stored with its passages, or by length where one has none."""
+    passages = [citation.passage for citation in context.citations]
+    weights = [passage.header_token_count + passage.token_count for passage in passages]
+    if not all(passage.token_count for passage in passages):
+        weights = [len(passage.text) for passage in passages]
+    share = context.token_count / max(1, sum(weights))
+    return [max(1, round(weight * share)) for weight in weights]
 
 
 def _blocks(

@@ -27,6 +27,7 @@ _MOST_PENDING = 1024
 _MOST_ROOTS = 64
 _GROWTH = 1.05
 _LEAST_SHARE = 32  # of the configured capacity: the believed one falls to a part of so many at least
+_COUNT_ERROR = 0.05  # of tokens, more or less
 _MARK_TOKENS = 5  # in the ranking: brackets, a space and a number
 
 
@@ -133,8 +134,7 @@ class PrefixOrder:
         return max(0, cached - known.head_tokens)
 
     def _correct(self, expected: list[_Expected], reported: int) -> None:
-        # Token counts are estimates and some servers count in pages, so half a block is enough to say it was there.
-        missing = next((block for block in expected if reported < (block.start + block.end) / 2), None)
+        missing = next((block for block in expected if reported < _enough(block)), None)
         if missing is not None:
             self._tree.forget_older(missing.used)
             self._tree.capacity_tokens = max(self._limit_tokens // _LEAST_SHARE, self._tree.tokens)
@@ -148,6 +148,11 @@ class PrefixOrder:
         if len(self._roots) > _MOST_ROOTS:
             self._roots.popitem(last=False)
         return known
+
+
+def _enough(block: _Expected) -> float:
+    """Returns how many cached tokens say that a block was there: counts are estimates, and servers count in pages."""
+    return (block.start + block.end) / 2 - _COUNT_ERROR * block.end
 
 
 def _expected(matched: list[Node]) -> list[_Expected]:

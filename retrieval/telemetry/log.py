@@ -39,7 +39,7 @@ def configure_log(level: Level, form: Format) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(LEVELS[level])
-    for noisy in ("asyncio", "httpx", "httpcore", "openai", "qdrant_client"):  # say at debug what they did for whom
+    for noisy in ("asyncio", "httpx", "httpcore", "httpcore2", "qdrant_client"):  # say at debug what they did for whom
         logging.getLogger(noisy).setLevel(max(LEVELS[level], logging.WARNING))
 
 

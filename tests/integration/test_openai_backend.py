@@ -211,19 +211,21 @@ async def test_stream_may_end_with_its_connection() -> None:
 
 def test_affinity_goes_to_who_documents_it() -> None:
     """The cache key is a digest, and only there when it is asked for."""
-    with_key = json.loads(request_body("m", PROMPT, params(affinity="session of Ann"), cache_key=True))
+    plain = json.loads(request_body("m", PROMPT, params(), openai=False))
+    assert ("max_tokens" in plain, "max_completion_tokens" in plain) == (True, False)
+    with_key = json.loads(request_body("m", PROMPT, params(affinity="session of Ann"), openai=True))
     assert len(with_key["prompt_cache_key"]) == 32
     assert "Ann" not in str(with_key)
     for asked in (params(affinity="session of Ann"), params()):
-        assert "prompt_cache_key" not in json.loads(request_body("m", PROMPT, asked, cache_key=False))
-    assert "prompt_cache_key" not in json.loads(request_body("m", PROMPT, params(), cache_key=True))
+        assert "prompt_cache_key" not in json.loads(request_body("m", PROMPT, asked, openai=False))
+    assert "prompt_cache_key" not in json.loads(request_body("m", PROMPT, params(), openai=True))
 
 
 def test_request_is_the_same_for_the_same_prompt_and_always_text() -> None:
     """Bytes do not change from one request to the next, and half of a surrogate pair does no harm."""
     odd = replace(PROMPT, question="水 \ud800?")
-    assert request_body("m", odd, params(), cache_key=False) == request_body("m", odd, params(), cache_key=False)
-    assert "水 ??" in request_body("m", odd, params(), cache_key=False).decode()
+    assert request_body("m", odd, params(), openai=False) == request_body("m", odd, params(), openai=False)
+    assert "水 ??" in request_body("m", odd, params(), openai=False).decode()
 
 
 async def test_address_of_a_replica_takes_the_place_of_the_settings_own() -> None:

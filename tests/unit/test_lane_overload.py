@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from retrieval.dispatch.lane import LaneBounds
-from tests.fakes.lane_load import Ended, make_lane, offer
+from retrieval.settings.generation import QueueSettings
+from tests.fakes.lane_load import Ended, make_lane, offer, ticket
 from tests.fakes.model_servers import SlotServer
 from tests.fakes.virtual_time import run_virtual
 
@@ -37,3 +40,32 @@ def test_goodput_collapses_without_a_limit() -> None:
     """When every request is sent on at once, all wait inside the server until it is too late for all."""
     ended = _ended(2, UNLIMITED)
     assert ended.in_time <= 0.2 * CAPACITY * SECONDS
+
+
+def test_predicted_wait_is_about_what_is_waited() -> None:
+    """Over many requests that had to wait, one is the other on average, within a factor of two."""
+
+    async def scenario() -> float:
+        settings = QueueSettings(max_wait_ms=60_000)
+        lane, server = make_lane(LaneBounds(SLOTS, 64, SLOTS), settings), SlotServer(SLOTS, spread=0.3)
+        await offer(lane, server, CAPACITY, 30)
+        ratios: list[float] = []
+
+        async def ask() -> None:
+            asked = ticket(tenant="b")
+            predicted_ns = lane.wait_ns(asked)
+            place = await lane.acquire(asked)
+            if place.waited_ns > 1e8:
+                ratios.append(predicted_ns / place.waited_ns)
+            await server.answer(lambda: None)
+            place.release()
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(offer(lane, server, 2 * CAPACITY, 120))
+            for _ in range(110):
+                await asyncio.sleep(1)
+                group.create_task(ask())
+        assert len(ratios) > 50
+        return sum(ratios) / len(ratios)
+
+    assert 0.5 <= run_virtual(scenario()) <= 2.0

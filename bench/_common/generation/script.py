@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import time
 from dataclasses import dataclass
 
 
@@ -14,6 +15,7 @@ class Script:
     slots: int = 64  # requests that it works on at once; the others wait inside, first come, first served
     prompt_ms_per_1k: float = 100.0  # of prompt tokens that were not cached
     token_ms: float = 20.0
+    prompt_spread: float = 0.0  # the standard deviation of the logarithm of the time to the first token
     tokens: int = 100  # of an answer, unless the request wants fewer
     spread: float = 0.0
     stall_share: float = 0.0  # of requests whose first token comes `stall_s` late
@@ -21,6 +23,8 @@ class Script:
     fail_share: float = 0.0  # of requests that get status 500
     refuse_beyond: int = 0  # requests inside, beyond which it answers 429; 0 for never
     cached: int = 0  # tokens that its prefix cache holds; 0 for none
+    token_chars: int = 0  # of a token at least
+    stamped: int = 0  # 1 makes each token say when it was written, and the first one when its request came
     seed: int = 1
 
     def arguments(self) -> list[str]:
@@ -43,6 +47,18 @@ class Script:
         """Draws the length of an answer, in tokens; `wanted` is the most, 0 for no bound."""
         drawn = max(1, round(self.tokens * draw.lognormvariate(0.0, self.spread)))
         return min(drawn, wanted) if wanted else drawn
+
+    def first_token_s(self, draw: random.Random, prompt_tokens: int) -> float:
+        """Draws how long a prompt takes, without the tokens of it that were cached."""
+        late_s = self.stall_s if draw.random() < self.stall_share else 0.0
+        prompt_s = self.prompt_ms_per_1k * prompt_tokens / 1e6
+        return late_s + (prompt_s * draw.lognormvariate(0.0, self.prompt_spread) if self.prompt_spread else prompt_s)
+
+    def word(self, number: int, last: int, came_ns: int) -> str:
+        """Returns the text of a token, whose request came at `came_ns` of the monotonic clock."""
+        if self.stamped:
+            return f"{came_ns}:{time.monotonic_ns()} " if number == 0 else f"{time.monotonic_ns()} "
+        return "[1]." if number == last else f"word{number % 10}".ljust(self.token_chars - 1, "-") + " "
 
 
 @dataclass(slots=True)

@@ -55,7 +55,8 @@ class ScriptedServer:
         if not head.startswith(b"POST"):
             writer.write(self._listing(head))
             return b""
-        answering = asyncio.create_task(self._answer(json.loads(body), writer))
+        came_ns = time.monotonic_ns()
+        answering = asyncio.create_task(self._answer(json.loads(body), writer, came_ns))
         reading = asyncio.create_task(reader.read(1))
         await asyncio.wait({answering, reading}, return_when=asyncio.FIRST_COMPLETED)
         left = reading.done() and (reading.exception() is not None or not reading.result())
@@ -74,7 +75,7 @@ class ScriptedServer:
             return reply(200, asdict(self.counts))
         return reply(200, {"object": "list", "data": [{"id": MODEL, "object": "model"}]})
 
-    async def _answer(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, request: dict[str, Any], writer: asyncio.StreamWriter, came_ns: int) -> None:
         counts, script = self.counts, self._script
         counts.requests += 1
         if script.refuse_beyond and counts.inside >= script.refuse_beyond:
@@ -90,7 +91,7 @@ class ScriptedServer:
         try:
             async with self._slots:
                 began_s = time.monotonic()
-                await self._generate(request, writer)
+                await self._generate(request, writer, came_ns)
                 counts.held_s += time.monotonic() - began_s
         except (asyncio.CancelledError, ConnectionError):
             counts.left += 1
@@ -99,30 +100,29 @@ class ScriptedServer:
             counts.inside -= 1
         counts.answered += 1
 
-    async def _generate(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    async def _generate(self, request: dict[str, Any], writer: asyncio.StreamWriter, came_ns: int) -> None:
         counts, script = self.counts, self._script
         words = [word for message in request["messages"] for word in str(message["content"]).split()]
         cached = self._cache.read(words)
         counts.prompt_tokens += len(words)
         counts.cached_tokens += cached
-        late_s = script.stall_s if self._draw.random() < script.stall_share else 0.0
-        await asyncio.sleep(script.prompt_ms_per_1k * (len(words) - cached) / 1e6 + late_s)
+        await asyncio.sleep(script.first_token_s(self._draw, len(words) - cached))
         length = script.length(self._draw, request.get("max_completion_tokens") or request.get("max_tokens") or 0)
         answer = AnswerBytes(MODEL, length, len(words), cached)
         if not request.get("stream"):
             await asyncio.sleep(script.token_ms * length / 1e3)
             counts.tokens += length
-            writer.write(answer.whole())
+            writer.write(answer.whole("".join(script.word(number, length - 1, came_ns) for number in range(length))))
             return
-        await self._stream(answer, writer)
+        await self._stream(answer, writer, came_ns)
 
-    async def _stream(self, answer: AnswerBytes, writer: asyncio.StreamWriter) -> None:
+    async def _stream(self, answer: AnswerBytes, writer: asyncio.StreamWriter, came_ns: int) -> None:
         loop = asyncio.get_running_loop()
         began_s, token_s = loop.time(), self._script.token_ms / 1e3
         for number in range(answer.length):
             if number:
                 await asyncio.sleep(max(0.0, began_s + number * token_s - loop.time()))
-            writer.write(answer.piece(number))
+            writer.write(answer.piece(number, self._script.word(number, answer.length - 1, came_ns)))
             self.counts.tokens += 1
             await writer.drain()
         writer.write(answer.end())

@@ -18,7 +18,7 @@ def reply(status: int, body: Mapping[str, Any], more_head: str = "") -> bytes:
 
 
 class AnswerBytes:
-    """An answer of so many tokens, each a word; the last one cites the first source."""
+    """An answer of so many tokens, each a word."""
 
     def __init__(self, model: str, length: int, prompt_tokens: int, cached_tokens: int) -> None:
         self.length = length
@@ -30,9 +30,8 @@ class AnswerBytes:
             "prompt_tokens_details": {"cached_tokens": cached_tokens},
         }
 
-    def piece(self, number: int) -> bytes:
+    def piece(self, number: int, text: str) -> bytes:
         """Returns the chunk of one token; the first one begins the reply."""
-        text = "[1]." if number == self.length - 1 else f"word{number % 10} "
         chunk = self._chunk([{"index": 0, "delta": {"content": text}, "finish_reason": None}])
         return _STREAM_HEAD + chunk if number == 0 else chunk
 
@@ -41,9 +40,8 @@ class AnswerBytes:
         stop = self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop"}])
         return stop + self._chunk([], usage=self._usage) + _event(b"[DONE]") + b"0\r\n\r\n"
 
-    def whole(self) -> bytes:
+    def whole(self, text: str) -> bytes:
         """Returns the reply to a request that wants no stream."""
-        text = "".join(f"word{number % 10} " for number in range(self.length - 1)) + "[1]."
         message = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         named = self._named | {"object": "chat.completion"}
         return reply(200, named | {"choices": [message], "usage": self._usage})
