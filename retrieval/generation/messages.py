@@ -54,8 +54,8 @@ def conversation_text(conversation: Conversation) -> str:
 def _without_control(text: str) -> str:
     """Returns the text with a space in whatever a chat template might take for one of its own tokens.
 
-    Model servers read such tokens where they are spelt out, so a passage could else end the user's turn and speak as the
-    system.
+    Model servers read such tokens where they are spelt out, so a passage could else end the user's turn and speak as
+    the system.
     """
     return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
 
