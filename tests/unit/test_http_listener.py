@@ -12,6 +12,7 @@ import pytest
 
 from retrieval.errors import ConfigError
 from retrieval.identity import check_bind, hash_of
+from retrieval.server.http import listener
 from retrieval.settings import Settings
 from retrieval.settings.http import HttpSettings
 from retrieval.settings.service import ApiKey, AuthSettings
@@ -115,6 +116,30 @@ async def test_listener_bounds_connections() -> None:
             assert refused.headers["retry-after"] == "1"
         while (await _post(rig)).status_code == 503:
             await asyncio.sleep(0)
+
+
+async def test_listener_closes_connections_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever connects and asks for nothing, or never ends his first head, does not stay."""
+    monkeypatch.setattr(listener, "REQUEST_HEAD_S", 0.05)
+    async with http_rig() as rig:
+        port = int(rig.base_url.rpartition(":")[2])
+        for sent in (b"", b"GET /health HTTP/1.1\r\nhost: lo"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            assert await reader.read() == b""
+            writer.close()
+            await writer.wait_closed()
+
+
+async def test_listener_waits_for_a_body_until_the_deadline() -> None:
+    """A body that does not come holds its call no longer than the caller's own time."""
+    head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n"
+    async with http_rig() as rig:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(rig.base_url.rpartition(":")[2]))
+        writer.write(f"{head}x-request-timeout-ms: 50\r\n\r\n".encode())
+        assert (await reader.readline()).startswith(b"HTTP/1.1 504 ")
+        writer.close()
+        await writer.wait_closed()
 
 
 async def test_listener_tells_unknown_paths_apart() -> None:

@@ -11,6 +11,8 @@ from grpc import StatusCode
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
+from retrieval.clock import Stage
+from retrieval.deadline import Deadline
 from retrieval.errors import InvalidRequest, ShuttingDown
 from retrieval.server.calls import Call
 from retrieval.server.gate import Gate
@@ -19,11 +21,12 @@ from retrieval.server.http.reply import Reply
 from retrieval.server.status import failure_of
 
 TIMEOUT_MS = "x-request-timeout-ms"
+_UNREAD_S = 1.0  # the request path ends by its deadline; what takes longer waits for a caller who does not read
 Metadata: TypeAlias = Sequence[tuple[str, str]]
 
 
 class CallerLeft(Exception):
-    """The caller has closed the connection before the reply was whole."""
+    """The caller has closed the connection before the reply was whole, or has stopped reading it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +95,11 @@ class Endpoint:
             self._entrance.check(headers)
             _check_timeout(headers.get(TIMEOUT_MS))
             with self._entrance.gate.admitted(method, call, list(headers.items())):
-                body = await self._body(scope, receive, headers)
+                async with call.deadline.bound(Stage.ADMIT):
+                    body = await self._body(scope, receive, headers)
                 call.sizes["request_bytes"] = len(body)
                 asked = Asked(call, body, scope.get("path_params", {}))
-                await _while_there(receive, self._answer(asked, reply))
+                await _while_there(receive, self._answer(asked, reply), call.deadline)
 
         await self._entrance.gate.serve(method, call, work, reply.refuse, _settled)
 
@@ -125,17 +129,22 @@ async def _read(receive: Receive, limit_bytes: int) -> bytes:
     return b"".join(pieces)
 
 
-async def _while_there(receive: Receive, work: Awaitable[None]) -> None:
-    """Awaits the work; raises CallerLeft, after it has been cancelled, when the caller leaves first."""
+async def _while_there(receive: Receive, work: Awaitable[None], deadline: Deadline) -> None:
+    """Awaits the work, and cancels it when the caller leaves, or does not read on past the deadline.
+
+    Raises:
+        CallerLeft: the work was cancelled.
+    """
     serving, leaving = asyncio.ensure_future(work), asyncio.create_task(_left(receive))
+    longest_s = max(0.0, deadline.remaining_s()) + _UNREAD_S
     try:
-        await asyncio.wait([serving, leaving], return_when=asyncio.FIRST_COMPLETED)
-        left = leaving.done() and not serving.done()
+        await asyncio.wait([serving, leaving], return_when=asyncio.FIRST_COMPLETED, timeout=longest_s)
+        served = serving.done()
     finally:
         serving.cancel()
         leaving.cancel()
         await asyncio.wait([serving, leaving])
-    if left:
+    if not served:
         raise CallerLeft
     serving.result()
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from retrieval.errors import ConfigError
 from retrieval.live import LiveSettings
@@ -25,6 +26,7 @@ from retrieval.server.http.endpoint import Entrance
 from retrieval.server.http.errors import TooManyConnections
 from retrieval.settings.http import HttpSettings
 
+REQUEST_HEAD_S = 10.0  # for the head of a connection's first request
 _BACKLOG = 1024
 _CLOSE_S = 1
 _BROKEN_OFF = "ASGI callable returned without completing response."
@@ -97,11 +99,23 @@ def _config(app: Starlette) -> uvicorn.Config:
         lifespan="off",
         ws="none",
         interface="asgi3",
-        http="h11",
+        http=_Protocol,
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=_CLOSE_S,
     )
+
+
+class _Protocol(H11Protocol):
+    """Closes a connection that brings no request, which uvicorn would keep open for ever."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(REQUEST_HEAD_S, self._close_unused)
+
+    def _close_unused(self) -> None:
+        if cast("object | None", self.cycle) is None and not self.transport.is_closing():
+            self.transport.close()
 
 
 class _Server(uvicorn.Server):
