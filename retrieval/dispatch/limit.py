@@ -99,8 +99,8 @@ class AdaptiveLimit:
         before, self._before, self._dipping = self._before, None, False
         if baseline_fell > _NOTABLE:
             self._dip_after = _FIRST_DIP
-        if before is not None and before.mean - window.mean > tolerance:
-            self._lower(window.limit)
+            if before is not None and before.mean - window.mean > tolerance:
+                self._lower(window.limit)
 
     def _base(self, window: Window) -> float:
         return window.mean if self._baseline is None else self._baseline
