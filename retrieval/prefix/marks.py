@@ -53,7 +53,7 @@ class Blocks:
     def of_arrangement(self, arrangement: Arrangement) -> list[Block]:
         """Returns the blocks that an arrangement of this context consists of, in its order."""
         known = {(block.mark, block.number): block for block in (*self.ranked, *self.lasting)}
-        return [known[each] for each in arrangement.numbers]
+        return [known[place] for place in arrangement.numbers]
 
 
 def lasting_marks(digests: Sequence[int]) -> list[int]:

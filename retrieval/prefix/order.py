@@ -25,6 +25,7 @@ from retrieval.types import Arrangement, Context, Usage
 
 _MOST_PENDING = 1024
 _MOST_ROOTS = 64
+_MOST_MADE = 64
 _GROWTH = 1.05
 _LEAST_SHARE = 32  # of the configured capacity: the believed one falls to a part of so many at least
 _COUNT_ERROR = 0.05  # of tokens, more or less
@@ -51,6 +52,14 @@ class _Expected:
     used: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A prompt that was sent and not answered yet: its blocks, and those that should be cached."""
+
+    blocks: list[Block]
+    expected: list[_Expected]
+
+
 @dataclass(slots=True)
 class _Root:
     """What is known of the prompts with one root."""
@@ -69,7 +78,8 @@ class PrefixOrder:
         self._as_by_relevance = PrefixTree(prefix_cache_tokens)
         self._worth = Worth()
         self._roots: OrderedDict[str, _Root] = OrderedDict()
-        self._pending: OrderedDict[tuple[str, str], list[_Expected]] = OrderedDict()
+        self._pending: OrderedDict[tuple[str, str], _Pending] = OrderedDict()
+        self._made: OrderedDict[int, tuple[Context, Blocks]] = OrderedDict()  # by the identity of the context
         self._prompts = self._predicted = self._reported = 0
 
     @property
@@ -82,7 +92,7 @@ class PrefixOrder:
         """Returns the sources in the order in which they should be sent."""
         if not self._worth.active or not context.citations:
             return Arrangement.by_relevance(context)
-        blocks = Blocks.of(context).lasting
+        blocks = self._blocks(context).lasting
         return arranged(context, prefix_order(root, blocks, self._tree, self._root(root).popularity))
 
     def sent(self, root: str, context: Context, arrangement: Arrangement) -> None:
@@ -90,9 +100,9 @@ class PrefixOrder:
         if not context.citations:
             return
         self._prompts += 1
-        blocks = Blocks.of(context)
+        blocks = self._blocks(context)
         sent = blocks.of_arrangement(arrangement)
-        self._pending[root, arrangement.text] = _expected(self._tree.matched(root, sent))
+        self._pending[root, arrangement.text] = _Pending(sent, _expected(self._tree.matched(root, sent)))
         if len(self._pending) > _MOST_PENDING:
             self._pending.popitem(last=False)
         self._tree.insert(root, sent)
@@ -103,13 +113,13 @@ class PrefixOrder:
 
     def learn(self, root: str, context: Context, arrangement: Arrangement, usage: Usage) -> None:
         """Corrects what is remembered by what the server says it had cached."""
-        expected = self._pending.pop((root, arrangement.text), None)
-        if expected is None:
+        pending = self._pending.pop((root, arrangement.text), None)
+        if pending is None:
             return
-        predicted = expected[-1].end if expected else 0
+        predicted = pending.expected[-1].end if pending.expected else 0
         reported = self._sources_cached(root, usage.cached_prompt_tokens, predicted)
-        self._correct(expected, reported)
-        for node in self._tree.matched(root, Blocks.of(context).of_arrangement(arrangement)):
+        self._correct(pending.expected, reported)
+        for node in self._tree.matched(root, pending.blocks):
             node.confirmed = True
         self._predicted += predicted
         self._reported += reported
@@ -126,6 +136,15 @@ class PrefixOrder:
             sources=sum(block.tokens for block in ordered),
             ranking=0 if ordered == list(blocks.lasting) else _MARK_TOKENS * len(ordered),
         )
+
+    def _blocks(self, context: Context) -> Blocks:
+        """Makes the blocks of a context once between arranging and sending: to digest texts takes longest here."""
+        known = self._made.get(id(context))
+        if known is None or known[0] is not context:
+            known = self._made[id(context)] = (context, Blocks.of(context))
+            if len(self._made) > _MOST_MADE:
+                self._made.popitem(last=False)
+        return known[1]
 
     def _sources_cached(self, root: str, cached: int, predicted: int) -> int:
         known = self._root(root)
