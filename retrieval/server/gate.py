@@ -75,37 +75,31 @@ class Gate:
     ) -> T:
         """Runs one call; the only place besides the scheduler that catches every exception.
 
-        `refuse` tells the caller of a failure. `settled` names the status of an exception that needs no telling, which
-        is raised again: the caller knows already, or has left.
+        `refuse` tells the caller of a failure, after it has been written down. `settled` names the status of an
+        exception that needs no telling, which is raised again: the caller knows already, or has left.
         """
-        code = StatusCode.OK
-        error: BaseException | None = None
+        error: BaseException | None
         try:
             with self._metrics.in_flight(call.method):
-                return await work()
+                result = await work()
         except asyncio.CancelledError as cancelled:
             if _task_is_cancelled():
-                code = StatusCode.CANCELLED
+                self._end(method, call, StatusCode.CANCELLED, None, call.clock.elapsed_ns())
                 raise
-            error, code = cancelled, StatusCode.UNAVAILABLE
-            return await refuse(cancelled_inside(call.request_id))
+            failure, error = cancelled_inside(call.request_id), cancelled
         except Exception as raised:
-            if (known := settled(raised)) is not None:
-                code = known
+            if (code := settled(raised)) is not None:
+                self._end(method, call, code, None, call.clock.elapsed_ns())
                 raise
             failure = failure_of(raised, call.request_id)
-            error, code = (raised if failure.unexpected else None), failure.code
-            return await refuse(failure)
-        finally:
-            self._end_soon(method, call, code, error)
-
-    def _end_soon(self, method: str, call: Call, code: StatusCode, error: BaseException | None) -> None:
-        """Writes the call down, after the reply is on its way where there is one: its caller need not wait for that."""
-        duration_ns = call.clock.elapsed_ns()
-        if code is StatusCode.OK:
-            asyncio.get_running_loop().call_soon(self._end, method, call, code, error, duration_ns)
+            error = raised if failure.unexpected else None
         else:
-            self._end(method, call, code, error, duration_ns)
+            # The reply is on its way, and its caller need not wait for this.
+            duration_ns = call.clock.elapsed_ns()
+            asyncio.get_running_loop().call_soon(self._end, method, call, StatusCode.OK, None, duration_ns)
+            return result
+        self._end(method, call, failure.code, error, call.clock.elapsed_ns())
+        return await refuse(failure)
 
     def _end(self, method: str, call: Call, code: StatusCode, error: BaseException | None, duration_ns: int) -> None:
         self._metrics.request(call.method, code.name, duration_ns / 1e9)
