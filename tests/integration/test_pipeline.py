@@ -362,6 +362,33 @@ async def test_generate_that_waits_too_long_for_its_backend_is_refused(setup: Se
     assert end.finish_reason is FinishReason.STOP
 
 
+async def test_generate_who_has_more_time_goes_on_when_the_first_one_is_refused(setup: Setup) -> None:
+    """Two ask the same: the first has no time to wait for the backend, the second has, and gets the answer."""
+    backend = HeldBackend(setup)
+    settings = GenerationSettings(
+        default_backend="held", backends=(BackendSettings(name="held", kind="extractive", max_concurrent=1),)
+    )
+    dispatcher = open_dispatcher({"held": [backend]}, lambda: settings)  # type: ignore[list-item]
+    engines = replace(setup.app.engines, dispatcher=dispatcher)
+    pipeline = Pipeline(engines, setup.app.pipeline._gate.admission, setup.live)
+    holds = asyncio.create_task(generate(pipeline, request(setup, "valve"), backend="held"))
+    await backend.begun.wait()
+
+    async def ask(seconds: float) -> Completed:
+        wanted = GenerateRequest(request(setup, "Which valve?"), "held", max_output_tokens=20, temperature=0.0)
+        events = [event async for event in pipeline.generate(wanted, StageClock(), Deadline.after(seconds))]
+        assert isinstance(events[-1], Completed)
+        return events[-1]
+
+    hasty, patient = asyncio.create_task(ask(0.2)), asyncio.create_task(ask(10.0))
+    with pytest.raises((Overloaded, DeadlineExceeded)):
+        await hasty
+    assert not patient.done()
+    backend.gate.set()
+    assert (await patient).finish_reason is FinishReason.STOP
+    await holds
+
+
 def reranking(setup: Setup, reranker: AsyncReranker) -> tuple[Pipeline, RetrieveRequest]:
     """Returns a pipeline with the reranker, and a request that uses it however certain the first stages are."""
     pipeline = Pipeline(replace(setup.app.engines, reranker=reranker), setup.app.pipeline._gate.admission, setup.live)
