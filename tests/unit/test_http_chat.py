@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from indexers.types import Epoch, Passage
 from retrieval.clock import Ledger, Stage, StageCost
 from retrieval.errors import BackendCut, BackendUnavailable, Overloaded
-from retrieval.route import Priority
+from retrieval.route import ConversationReport, Priority
 from retrieval.types import (
     AnswerCitation,
     CacheControl,
@@ -81,7 +81,7 @@ def _retrieved() -> Retrieved:
         source_uri="file:///d.txt",
     )
     context = Context("[1] The pipe is thick.", 7, 100, "none", (Citation(1, passage, ("d#0",)),))
-    return Retrieved("r", (), context, LEDGER, Epoch(1, 2))
+    return Retrieved("r", (), context, LEDGER, Epoch(1, 2), ConversationReport(turns=3, kept=2, dropped=1))
 
 
 async def _body(rig: HttpRig, **body: Any) -> httpx.Response:
@@ -126,6 +126,7 @@ async def test_chat_answers_whole() -> None:
             "answer_end": 9,
         }
     ]
+    assert completion.headrace["conversation"] == {"turns": 3, "kept": 2, "dropped": 1}
     assert completion.headrace["ledger"]["total_ns"] == "2000000"
     assert completion.headrace["request_id"] == raw.headers["x-request-id"]
     assert raw.headers["server-timing"] == "embed;dur=1.500, other;dur=0.500, total;dur=2.000"

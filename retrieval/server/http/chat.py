@@ -13,16 +13,15 @@ from retrieval.server.coalescing import coalesced
 from retrieval.server.convert.requests import generate_request_from_pb
 from retrieval.server.http.bodies import parsed
 from retrieval.server.http.chat_body import ChatBody, check_chat
-from retrieval.server.http.chat_reply import DONE, Chunks, Whole, extension
+from retrieval.server.http.chat_reply import DONE, NOTHING, Chunks, Whole, extension
 from retrieval.server.http.chat_request import chat_to_pb
 from retrieval.server.http.endpoint import Asked
 from retrieval.server.http.reply import Reply
 from retrieval.server.http.timing import server_timing
 from retrieval.server.services.retrieval import RequestPath
-from retrieval.types import Completed, Context, Delta, GenerateEvent, Retrieved
+from retrieval.types import Completed, Delta, GenerateEvent, Retrieved
 
 _log = structlog.get_logger("headrace")
-_NOTHING = Context("", 0, 0, "")
 
 
 class Chat:
@@ -56,31 +55,31 @@ class Chat:
 
 async def _stream(events: AsyncGenerator[GenerateEvent, None], call: Call, body: ChatBody, reply: Reply) -> None:
     """Sends the chunks; nothing before the first of them, so that a failure until then has a status of its own."""
-    chunks, context = Chunks(call.request_id, body.model), _NOTHING
+    chunks, retrieved = Chunks(call.request_id, body.model), NOTHING
     async for event in events:
         if isinstance(event, Delta):
             await reply.event(chunks.delta(event))
             continue
         call.note(event)
         if isinstance(event, Retrieved):
-            reply.timing, context = server_timing(event.ledger), event.context
+            reply.timing, retrieved = server_timing(event.ledger), event
         else:
-            last = chunks.end(event, extension(call.request_id, event, context))
+            last = chunks.end(event, extension(call.request_id, event, retrieved))
             usage = chunks.usage(event.usage) if body.wants_usage else b""
             await reply.event(last + usage + DONE)
 
 
 async def _whole(events: AsyncGenerator[GenerateEvent, None], call: Call, body: ChatBody, reply: Reply) -> object:
-    whole, context, completed = Whole(), _NOTHING, None
+    whole, retrieved, completed = Whole(), NOTHING, None
     async for event in events:
         if isinstance(event, Delta):
             whole.add(event)
             continue
         call.note(event)
         if isinstance(event, Retrieved):
-            context = event.context
+            retrieved = event
         else:
             completed = event
     assert isinstance(completed, Completed)  # an answer that ends otherwise has raised
     reply.timing = server_timing(completed.ledger)
-    return whole.document(call.request_id, body.model, completed, extension(call.request_id, completed, context))
+    return whole.document(call.request_id, body.model, completed, extension(call.request_id, completed, retrieved))

@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
+from indexers.types import Epoch
+from retrieval.clock import Ledger
+from retrieval.server.convert.conversations import conversation_to_pb
 from retrieval.server.convert.ledgers import ledger_to_pb
 from retrieval.server.convert.reuse import reuse_to_pb
 from retrieval.server.http.reply import compact
-from retrieval.types import AnswerCitation, Completed, Context, Delta, FinishReason, ToolCall, Usage
+from retrieval.types import AnswerCitation, Completed, Context, Delta, FinishReason, Retrieved, ToolCall, Usage
 
+NOTHING = Retrieved("", (), Context("", 0, 0, ""), Ledger((), 0), Epoch(0, 0))  # before anything was retrieved
 DONE = b"data: [DONE]\n\n"
 _FINISHES: Mapping[FinishReason, str] = {
     FinishReason.STOP: "stop",
@@ -111,17 +115,19 @@ def usage_of(usage: Usage) -> dict[str, object]:
     }
 
 
-def extension(request_id: str, completed: Completed, context: Context) -> dict[str, object]:
-    """Returns what is ours: why it ended, who answered, where it cites what, the ledger and the caches' part."""
+def extension(request_id: str, completed: Completed, retrieved: Retrieved) -> dict[str, object]:
+    """Returns what is ours: why it ended, who answered, where it cites what, the ledger, the caches' and the history's part."""
+    conversation = conversation_to_pb(retrieved.conversation)
     return {
         "request_id": request_id,
         "finish_reason": completed.finish_reason.value,
         "backend": completed.backend,
         "model": completed.model,
-        "citations": list(_citations(completed.citations, context)),
+        "citations": list(_citations(completed.citations, retrieved.context)),
         "unknown_citations": completed.unknown_citations,
         "ledger": _plain(ledger_to_pb(completed.ledger)),
         "reuse": _plain(reuse_to_pb(completed.reuse)),
+        "conversation": conversation and _plain(conversation),
     }
 
 
