@@ -6,7 +6,6 @@ import asyncio
 import copy
 import gc
 import pickle
-import socket
 import threading
 import weakref
 from collections.abc import Iterator
@@ -135,56 +134,6 @@ async def test_langchain_refusal_is_one_error(filled: ServerProcess, retriever: 
     with pytest.raises(HeadraceError) as unread:
         retriever.invoke(QUESTION, filter="year >")
     assert (unread.value.reason, unread.value.facts["field"]) == ("INVALID_INPUT", "filter")
-
-
-def test_langchain_server_away_is_the_same_error() -> None:
-    """Nobody listens: the code says so, and there is no reason of the server's."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    away = HeadraceRetriever(collection=COLLECTION, target=address)
-    with pytest.raises(HeadraceError) as failed:
-        away.invoke(QUESTION)
-    assert (failed.value.code, failed.value.reason, failed.value.facts) == ("UNAVAILABLE", "", {})
-    away.close()
-
-
-def test_langchain_timeout_bounds_a_call() -> None:
-    """A server that accepts and is silent is given up on."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
-        waiting = HeadraceRetriever(collection=COLLECTION, target=address, timeout_s=0.05)
-        with pytest.raises(HeadraceError) as failed:
-            waiting.invoke(QUESTION)
-        assert failed.value.code == "DEADLINE_EXCEEDED"
-        waiting.close()
-
-
-async def test_langchain_cancelled_call_leaves_at_once() -> None:
-    """A coroutine that is cancelled does not wait for the server."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
-        retriever = HeadraceRetriever(collection=COLLECTION, target=address, timeout_s=None)
-        asked = asyncio.create_task(retriever.ainvoke(QUESTION))
-        connected, _ = await asyncio.to_thread(silent.accept)
-        asked.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asked
-        retriever.close()
-        connected.close()
-
-
-async def test_langchain_close_ends_calls_that_run() -> None:
-    """Who waits when the retriever is closed is told so."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
-        retriever = HeadraceRetriever(collection=COLLECTION, target=address, timeout_s=None)
-        asked = asyncio.create_task(asyncio.to_thread(retriever.invoke, QUESTION))
-        connected, _ = await asyncio.to_thread(silent.accept)
-        retriever.close()
-        with pytest.raises(HeadraceError) as ended:
-            await asked
-        assert ended.value.code == "CANCELLED"
-        connected.close()
 
 
 def test_langchain_closed_retriever_opens_again(retriever: HeadraceRetriever) -> None:

@@ -13,6 +13,8 @@ from tests.integration.conftest import ServerProcess
 
 pytest.importorskip("llama_index.core")
 
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
@@ -70,6 +72,14 @@ async def test_llama_index_async_and_sync_agree(retriever: HeadraceRetriever) ->
     waited = await retriever.aretrieve(QUESTION)
     assert _ids(waited) == _ids(retriever.retrieve(QUESTION))
     assert _ids(waited)[0] == "penstock"
+
+
+def test_llama_index_query_engine_reads_it(retriever: HeadraceRetriever) -> None:
+    """A query engine puts the passages before its model, and gives them as sources."""
+    engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
+    response = engine.query(QUESTION)
+    assert "walls of 24 millimetres" in str(response)  # this model repeats its prompt
+    assert _ids(response.source_nodes)[0] == "penstock"
 
 
 async def test_llama_index_options_reach_the_server(address: str) -> None:
