@@ -116,7 +116,7 @@ def usage_of(usage: Usage) -> dict[str, object]:
 
 
 def extension(request_id: str, completed: Completed, retrieved: Retrieved) -> dict[str, object]:
-    """Returns what is ours: why it ended, who answered, where it cites what, the ledger, the caches' and the history's part."""
+    """Returns what is ours: why it ended, who answered, what it cites, the ledger, what caches and history did."""
     conversation = conversation_to_pb(retrieved.conversation)
     return {
         "request_id": request_id,
