@@ -84,8 +84,10 @@ def _marks(digests: Sequence[int], most: int) -> Iterator[int]:
 
 def _digest(citation: Citation) -> int:
     passage = citation.passage
-    parts = (*citation.chunk_ids, source_trail(passage), passage.text)
-    return int.from_bytes(digest_of(parts, _DIGEST_BYTES), "little")
+    # As one part, which takes half the time; two passages that came to the same text here would only be mistaken for
+    # each other in what is predicted.
+    text = "\n".join((*citation.chunk_ids, source_trail(passage), passage.text))
+    return int.from_bytes(digest_of((text,), _DIGEST_BYTES), "little")
 
 
 def _tokens(context: Context) -> list[int]:

@@ -16,7 +16,7 @@ from retrieval.prefix.marks import Block
 MOST_NODES = 50_000
 """Nodes at most, whatever the server can hold; one takes about 400 bytes."""
 
-_MOST_VISITED = 256
+_MOST_VISITED = 128
 
 
 @dataclass(slots=True, eq=False)
