@@ -35,7 +35,7 @@ class Holding:
         """Waits until the caller leaves."""
         context.add_callback(self.left.set)
         self.came.release()
-        self.left.wait(PATIENCE_S)
+        self.left.wait()  # the stop of the server is a leaving too
         return retrieval_pb2.RetrieveResponse()
 
     async def called(self) -> bool:
