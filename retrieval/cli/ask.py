@@ -12,11 +12,11 @@ from retrieval.cli.connecting import connect
 from retrieval.cli.documents import Collection, Where
 from retrieval.cli.exits import WorkFailed
 from retrieval.cli.output import print_json, show, table
-from retrieval.cli.plain import plain
 from retrieval.cli.retrieve import Question, TopK, place
 from retrieval.cli.reuse import reuse_remarks
 from retrieval.cli.session import CLIENT, Session, with_session
 from retrieval.cli.waterfall import remarks, waterfall
+from retrieval.server.convert.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

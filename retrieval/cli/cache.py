@@ -11,9 +11,9 @@ from retrieval.cli.collections import call
 from retrieval.cli.documents import Collection
 from retrieval.cli.exits import WorkFailed, WrongUse
 from retrieval.cli.output import pairs, print_json, show, table
-from retrieval.cli.plain import plain
 from retrieval.cli.reuse import age
 from retrieval.cli.session import CLIENT, Session, with_session
+from retrieval.server.convert.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

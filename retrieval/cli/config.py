@@ -8,8 +8,8 @@ import typer
 
 from retrieval.cli.connecting import connect
 from retrieval.cli.output import print_json, show, table
-from retrieval.cli.plain import plain
 from retrieval.cli.session import CLIENT, JSON_ONLY, SETTINGS, Session, with_session
+from retrieval.server.convert.plain import plain
 
 commands = typer.Typer(help="Show, check, reload and document the settings.", no_args_is_help=True)
 

@@ -9,8 +9,8 @@ import typer
 from retrieval.cli.collections import call
 from retrieval.cli.exits import WorkFailed, WrongUse
 from retrieval.cli.output import pairs, print_json, show, table
-from retrieval.cli.plain import plain
 from retrieval.cli.session import CLIENT, Session, with_session
+from retrieval.server.convert.plain import plain
 
 if TYPE_CHECKING:
     from retrieval.client import Client

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from retrieval.cli.connecting import connect
 from retrieval.cli.output import pairs, print_json, show, table
-from retrieval.cli.plain import plain
 from retrieval.cli.session import CLIENT, Session, with_session
+from retrieval.server.convert.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

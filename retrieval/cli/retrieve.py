@@ -9,9 +9,9 @@ import typer
 from retrieval.cli.collections import call
 from retrieval.cli.documents import Collection, Where
 from retrieval.cli.output import print_json, show, table
-from retrieval.cli.plain import plain
 from retrieval.cli.session import CLIENT, Session, with_session
 from retrieval.cli.waterfall import remarks, waterfall
+from retrieval.server.convert.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

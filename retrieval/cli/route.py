@@ -9,9 +9,9 @@ import typer
 from retrieval.cli.collections import call
 from retrieval.cli.documents import Collection, Where
 from retrieval.cli.output import pairs, print_json, show, table
-from retrieval.cli.plain import plain
 from retrieval.cli.retrieve import Question, TopK
 from retrieval.cli.session import CLIENT, Session, with_session
+from retrieval.server.convert.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -44,7 +44,7 @@ async def test_http_answers_as_grpc_does(http: HttpProcess) -> None:
     assert [each["document_id"] for each in cited] == [each.document_id for each in events[-1].completed.citations]
     assert text[cited[0]["answer_start"] : cited[0]["answer_end"]] == f"[{cited[0]['number']}]"
     stages = {cost["stage"] for cost in completion.headrace["ledger"]["stages"]}
-    assert {"STAGE_EMBED", "STAGE_SEARCH", "STAGE_GENERATE"} <= stages
+    assert {"embed", "search", "generate"} <= stages
 
 
 async def test_http_streams_the_same_answer(http: HttpProcess) -> None:

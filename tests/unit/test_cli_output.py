@@ -19,10 +19,10 @@ from retrieval.cli.cache import seconds, stats_parts
 from retrieval.cli.exits import WrongUse
 from retrieval.cli.index_report import report_json, show_report
 from retrieval.cli.output import show
-from retrieval.cli.plain import plain
 from retrieval.cli.retrieve import hit_table
 from retrieval.cli.reuse import reuse_remarks
 from retrieval.cli.waterfall import bar, remarks, waterfall
+from retrieval.server.convert.plain import plain
 
 
 def test_plain_keeps_every_key_and_numbers_as_numbers():

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from headrace.v1 import common_pb2, retrieval_pb2, retrieval_pb2_grpc
 from retrieval.cli.output import show
-from retrieval.cli.plain import plain
 from retrieval.cli.route import commands, route_parts
 from retrieval.cli.session import Surroundings
 from retrieval.client import Client, retrieve_request
+from retrieval.server.convert.plain import plain
 
 REPLY = retrieval_pb2.ExplainRouteResponse(
     route=common_pb2.RouteReport(

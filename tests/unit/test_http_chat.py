@@ -126,8 +126,9 @@ async def test_chat_answers_whole() -> None:
             "answer_end": 9,
         }
     ]
-    assert completion.headrace["conversation"] == {"turns": 3, "kept": 2, "dropped": 1}
-    assert completion.headrace["ledger"]["total_ns"] == "2000000"
+    conversation = completion.headrace["conversation"]
+    assert (conversation["turns"], conversation["kept"], conversation["dropped"]) == (3, 2, 1)
+    assert completion.headrace["ledger"]["total_ns"] == 2_000_000
     assert completion.headrace["request_id"] == raw.headers["x-request-id"]
     assert raw.headers["server-timing"] == "embed;dur=1.500, other;dur=0.500, total;dur=2.000"
 

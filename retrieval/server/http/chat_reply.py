@@ -6,13 +6,11 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from google.protobuf.json_format import MessageToDict
-from google.protobuf.message import Message
-
 from indexers.types import Epoch
 from retrieval.clock import Ledger
 from retrieval.server.convert.conversations import conversation_to_pb
 from retrieval.server.convert.ledgers import ledger_to_pb
+from retrieval.server.convert.plain import plain
 from retrieval.server.convert.reuse import reuse_to_pb
 from retrieval.server.http.reply import compact
 from retrieval.types import AnswerCitation, Completed, Context, Delta, FinishReason, Retrieved, ToolCall, Usage
@@ -125,9 +123,9 @@ def extension(request_id: str, completed: Completed, retrieved: Retrieved) -> di
         "model": completed.model,
         "citations": list(_citations(completed.citations, retrieved.context)),
         "unknown_citations": completed.unknown_citations,
-        "ledger": _plain(ledger_to_pb(completed.ledger)),
-        "reuse": _plain(reuse_to_pb(completed.reuse)),
-        "conversation": conversation and _plain(conversation),
+        "ledger": plain(ledger_to_pb(completed.ledger)),
+        "reuse": plain(reuse_to_pb(completed.reuse)),
+        "conversation": conversation and plain(conversation),
     }
 
 
@@ -139,11 +137,6 @@ def _citations(citations: Iterable[AnswerCitation], context: Context) -> Iterabl
             said |= {"title": passage.title, "source_uri": passage.source_uri}
             said |= {"start": passage.start, "end": passage.end, "page": passage.page}
         yield said | {"answer_start": citation.start, "answer_end": citation.end}
-
-
-def _plain(message: Message) -> dict[str, object]:
-    plain: dict[str, object] = MessageToDict(message, preserving_proto_field_name=True)
-    return plain
 
 
 def _delta(delta: Delta) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Messages of `headrace.v1` as plain values, for `--json`: field names as in the .proto files, every key always there.
+"""Messages of `headrace.v1` as plain values, for JSON: field names as in the .proto files, every key always there.
 
 Unlike in protobuf's own JSON, integers stay numbers, enums are short words, and metadata values are just values.
 """
