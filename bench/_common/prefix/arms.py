@@ -41,14 +41,15 @@ class IdOrder:
 
 RELEVANCE = Arm("relevance", lambda _: RelevanceOrder())
 PREFIX = Arm("prefix", PrefixOrder)
+PREFIX_GAP = Arm("prefix, gap", PrefixOrder, gap=True)
 ARMS: Sequence[Arm] = (
     RELEVANCE,
     Arm("by id", lambda _: IdOrder()),
     PREFIX,
     Arm("relevance, gap", lambda _: RelevanceOrder(), gap=True),
-    Arm("prefix, gap", PrefixOrder, gap=True),
+    PREFIX_GAP,
 )
-REAL_ARMS: Sequence[Arm] = (RELEVANCE, PREFIX)
+REAL_ARMS: Sequence[Arm] = (RELEVANCE, PREFIX, PREFIX_GAP)
 
 
 class Contexts:

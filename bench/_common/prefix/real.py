@@ -48,7 +48,8 @@ class _RealArm:
     """An arm with its server, and what has come of it."""
 
     def __init__(self, arm: Arm, backend: LlamaBackend, capacity_tokens: int, instructions: str) -> None:
-        self._name, self._backend, self._instructions = arm.name, backend, instructions
+        self._name, self._gap = arm.name, arm.gap
+        self._backend, self._instructions = backend, instructions
         self._arranger = arm.open(capacity_tokens)
         self._cache = SimulatedCache(capacity_tokens)
         self._took_ns = list[int]()
@@ -56,7 +57,7 @@ class _RealArm:
 
     async def send(self, asked: Asked, contexts: Contexts) -> None:
         """Sends a request and waits for the whole of its short answer."""
-        context, root = contexts.of(asked, gap=False), self._instructions
+        context, root = contexts.of(asked, gap=self._gap), self._instructions
         arrangement = self._arranger.arrange(root, context)
         prompt = Prompt(root, context, asked.ask.text, arrangement)
         self._arranger.sent(root, context, arrangement)
@@ -95,7 +96,7 @@ class _RealArm:
 async def measure_real(
     model: Path, asked: Sequence[Asked], settings: Settings, capacity_tokens: int, budget_tokens: int
 ) -> list[RealFigures]:
-    """Sends the requests to a server for each of relevance and prefix order.
+    """Sends the requests to a server for each arm.
 
     Raises:
         ExtraMissing: the extra `llama` is not installed.
@@ -111,7 +112,8 @@ async def measure_real(
             arms.append(_RealArm(order, backend, capacity_tokens, instructions))
         contexts = Contexts(settings, backend.counter, budget_tokens)
         for number, one in enumerate(asked):
-            for arm in arms if number % 2 else arms[::-1]:
+            first = number % len(arms)
+            for arm in arms[first:] + arms[:first]:
                 await arm.send(one, contexts)
             if (number + 1) % _SAY_EVERY == 0:
                 say(f"{number + 1} requests to each server")
