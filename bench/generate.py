@@ -2,7 +2,11 @@
 
     python -m bench.generate streams --json bench/results/generate_streams.json
 
-`streams`: the own share of the time to the first token, and the cost of relaying, with many streams open.
+- `streams`: the own share of the time to the first token, and the cost of relaying, with many streams open;
+- `hedging`: the slowest callers' times with stalling model servers, with and without second requests;
+- `slow`: memory, and pieces put together, where clients read slowly;
+- `smollm2`: the time to the first token of an embedded model, cold and with its prompt cached.
+
 Load generator, service and model server are processes of their own. The model server plays a script.
 """
 
@@ -14,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench._common import options
-from bench._common.generate import streams
+from bench._common.generate import hedging, slow, smollm2, streams
 from bench._common.loops import run
 from bench._common.results import plain, write_results
 
@@ -28,6 +32,9 @@ class _Measurement:
 
 _MEASUREMENTS = {
     "streams": _Measurement(streams.add_options, streams.measure, streams.show),
+    "hedging": _Measurement(hedging.add_options, hedging.measure, hedging.show),
+    "slow": _Measurement(slow.add_options, slow.measure, slow.show),
+    "smollm2": _Measurement(smollm2.add_options, smollm2.measure, smollm2.show),
 }
 
 

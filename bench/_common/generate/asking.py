@@ -51,7 +51,7 @@ async def ask_all(plan: Plan) -> list[Call]:
             await asyncio.wait_for(channel.channel_ready(), _PATIENCE_S)
             stubs.append(retrieval_pb2_grpc.RetrievalServiceStub(channel))
         for stub in stubs[: len(plan.targets)]:
-            for number in range(plan.questions):
+            for number in range(plan.questions * plan.repeats):
                 await stub.Retrieve(_retrieve(plan, number), timeout=_PATIENCE_S)
         asking = _Asking(plan, stubs)
         await (asking.seats() if plan.streams else asking.stream_of_calls())
@@ -81,8 +81,12 @@ class _Asking:
 
     async def _seat(self, place: int) -> None:
         await asyncio.sleep(self._plan.ramp_s * place / self._plan.streams)
-        while (now_ns := time.monotonic_ns() - self._start_ns) < self._plan.whole_s * 1e9:
+        while (now_ns := time.monotonic_ns() - self._start_ns) < self._plan.whole_s * 1e9 and not self._asked_enough:
             await self._ask(now_ns)
+
+    @property
+    def _asked_enough(self) -> bool:
+        return 0 < self._plan.most <= len(self.calls)
 
     async def _ask(self, planned_ns: int) -> None:
         number = len(self.calls)
@@ -117,7 +121,7 @@ class _Asking:
 
 
 def _retrieve(plan: Plan, number: int) -> wire.RetrieveRequest:
-    question = number % plan.questions
+    question = number // plan.repeats % plan.questions
     text = f"{QUESTIONS[question % len(QUESTIONS)]} (case {question})"
     return wire.RetrieveRequest(collection=plan.collection, query=text, top_k=3)
 

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import grpc.aio
 
@@ -23,28 +24,25 @@ from bench._common.generation.script import Script
 from bench._common.generation.serving import Service
 from bench._common.loops import run
 from headrace.v1 import retrieval_pb2 as wire
-from headrace.v1 import retrieval_pb2_grpc
 
 _PATIENCE_S = 20.0
 _PROMPT_TOKENS = 400
+_SERVICE = "headrace.v1.RetrievalService"
+_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
-class Echo(retrieval_pb2_grpc.RetrievalServiceServicer):
+class Echo:
     """Answers what the service would be asked."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
         self._draw = random.Random(script.seed)
 
-    async def Retrieve(  # noqa: N802 - the name of the call
-        self, request: wire.RetrieveRequest, context: grpc.aio.ServicerContext[wire.RetrieveRequest, object]
-    ) -> wire.RetrieveResponse:
+    async def retrieve(self, request: wire.RetrieveRequest, context: _Context) -> wire.RetrieveResponse:
         """Finds nothing."""
         return wire.RetrieveResponse()
 
-    async def Generate(  # noqa: N802 - the name of the call
-        self, request: wire.GenerateRequest, context: grpc.aio.ServicerContext[wire.GenerateRequest, object]
-    ) -> AsyncIterator[wire.GenerateResponse]:
+    async def generate(self, request: wire.GenerateRequest, context: _Context) -> AsyncIterator[wire.GenerateResponse]:
         """Streams the script's tokens, with its stamps."""
         came_ns, script, loop = time.monotonic_ns(), self._script, asyncio.get_running_loop()
         length = script.length(self._draw, request.max_output_tokens)
@@ -73,11 +71,25 @@ def echo_server(script: Script) -> Iterator[Service]:
 
 async def _serve(script: Script) -> None:
     server = grpc.aio.server()
-    retrieval_pb2_grpc.add_RetrievalServiceServicer_to_server(Echo(script), server)
+    server.add_generic_rpc_handlers([_calls(Echo(script))])
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     print(f"127.0.0.1:{port}", flush=True)
     await server.wait_for_termination()
+
+
+def _calls(echo: Echo) -> grpc.GenericRpcHandler:
+    retrieve = grpc.unary_unary_rpc_method_handler(
+        echo.retrieve,
+        request_deserializer=wire.RetrieveRequest.FromString,
+        response_serializer=wire.RetrieveResponse.SerializeToString,
+    )
+    generate = grpc.unary_stream_rpc_method_handler(
+        echo.generate,
+        request_deserializer=wire.GenerateRequest.FromString,
+        response_serializer=wire.GenerateResponse.SerializeToString,
+    )
+    return grpc.method_handlers_generic_handler(_SERVICE, {"Retrieve": retrieve, "Generate": generate})
 
 
 def main() -> None:

@@ -19,6 +19,8 @@ class Plan:
     tokens: int = 50  # of an answer, at the median
     spread: float = 0.0  # the standard deviation of the logarithm of that
     questions: int = 48  # different ones
+    repeats: int = 1  # of each question, one after another
+    most: int = 0  # calls; 0 for no bound
     connections: int = 1  # to each service
     pause_ms: float = 0.0  # that the client takes for each message
     window_bytes: int = 0  # that its transport reads ahead; 0 for gRPC's own choice

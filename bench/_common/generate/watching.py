@@ -16,15 +16,24 @@ _PATIENCE_S = 60.0
 _ALMOST = 0.9
 
 
-async def cost_of(pid: int, model: str, streams: int, seconds: float) -> Cost:
-    """Waits until almost all streams are open at the model server, then watches for so many seconds.
+async def streams_open(model: str, streams: int) -> None:
+    """Waits until almost all streams are open at the model server.
 
     Raises:
         TimeoutError: they do not open.
     """
     async with asyncio.timeout(_PATIENCE_S):
-        while (await asyncio.to_thread(counts_of, model)).inside < _ALMOST * streams:
+        while (await asyncio.to_thread(counts_of, model)).inside < _ALMOST * streams:  # noqa: ASYNC110 - another process
             await asyncio.sleep(_EVERY_S)
+
+
+async def cost_of(pid: int, model: str, streams: int, seconds: float) -> Cost:
+    """Watches for so many seconds, once almost all streams are open.
+
+    Raises:
+        TimeoutError: they do not open.
+    """
+    await streams_open(model, streams)
     process = psutil.Process(pid)
     before, began, cpu_s = await asyncio.to_thread(counts_of, model), time.monotonic(), _cpu_s(process)
     await asyncio.sleep(seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,10 @@ class Script:
     def of(cls, arguments: argparse.Namespace) -> Script:
         """Returns the script that parsed options make."""
         return cls(**{name: getattr(arguments, name) for name in cls.__dataclass_fields__})
+
+    def again(self, seed: int) -> Script:
+        """Returns the same script with other draws."""
+        return replace(self, seed=seed)
 
     def length(self, draw: random.Random, wanted: int) -> int:
         """Draws the length of an answer, in tokens; `wanted` is the most, 0 for no bound."""
