@@ -112,7 +112,7 @@ class _Asking:
                 call.read_ledger(event.completed.ledger)
                 call.prompt_tokens = event.completed.usage.prompt_tokens
                 call.cached_tokens = event.completed.usage.cached_prompt_tokens
-            if self._plan.pause_ms:
+            if self._plan.pause_ms and call.pieces:
                 await asyncio.sleep(self._plan.pause_ms / 1e3)
 
     def _request(self, number: int) -> wire.GenerateRequest:

@@ -45,8 +45,8 @@ def add_options(made: argparse.ArgumentParser) -> None:
     Script.add_options(made)
     made.set_defaults(slots=1000, prompt_ms_per_1k=200.0, prompt_spread=0.25, token_ms=5.0, tokens=5)
     made.set_defaults(stall_share=0.02, stall_s=2.0)
-    made.add_argument("--rate", type=float, default=36.0, metavar="R", help="calls a second to each service")
-    made.add_argument("--seconds", type=float, default=58.0, metavar="S", help="in which calls are counted")
+    made.add_argument("--rate", type=float, default=38.0, metavar="R", help="calls a second to each service")
+    made.add_argument("--seconds", type=float, default=54.0, metavar="S", help="in which calls are counted")
 
 
 async def measure(arguments: argparse.Namespace) -> HedgingReport:

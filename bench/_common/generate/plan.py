@@ -22,7 +22,7 @@ class Plan:
     repeats: int = 1  # of each question, one after another
     most: int = 0  # calls; 0 for no bound
     connections: int = 1  # to each service
-    pause_ms: float = 0.0  # that the client takes for each message
+    pause_ms: float = 0.0  # that the client takes for each piece of an answer
     window_bytes: int = 0  # that its transport reads ahead; 0 for gRPC's own choice
     cut: bool = False  # whether calls are left at the end; otherwise they are waited for
     timeout_s: float = 60.0
