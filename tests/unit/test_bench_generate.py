@@ -93,13 +93,13 @@ def test_script_stamps_its_tokens() -> None:
     """What the scripted server writes is what the client reads; without stamps, tokens are words of a length."""
     script, call = Script(stamped=1), Call(0, 0, 0, 0)
     for number in range(3):
-        call.read_piece(script.word(number, 2, 77), 10**18)
+        call.read_piece(script.word(number, 2, 77, 10**17 + number), 10**18)
     assert call.came_ns == 77
-    assert len(call.delays_ns) == 3
-    assert call.delays_ns == sorted(call.delays_ns, reverse=True)
+    assert call.written_ns == 10**17
+    assert call.delays_ns == [9 * 10**17 - number for number in range(3)]
     plain = Script(token_chars=40)
-    assert len(plain.word(0, 2, 0)) == 40
-    assert [Script().word(number, 2, 0) for number in range(3)] == ["word0 ", "word1 ", "[1]."]
+    assert len(plain.word(0, 2, 0, 0)) == 40
+    assert [Script().word(number, 2, 0, 0) for number in range(3)] == ["word0 ", "word1 ", "[1]."]
 
 
 def test_script_draws_the_time_to_the_first_token() -> None:

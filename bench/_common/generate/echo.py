@@ -51,7 +51,7 @@ class Echo:
         began_s = loop.time()
         for number in range(length):
             await asyncio.sleep(max(0.0, began_s + number * script.token_ms / 1e3 - loop.time()))
-            text = script.word(number, length - 1, came_ns)
+            text = script.word(number, length - 1, came_ns, time.monotonic_ns())
             yield wire.GenerateResponse(delta=wire.Delta(text=text))
         yield wire.GenerateResponse(completed=wire.Completed())
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import random
-import time
 from dataclasses import dataclass, replace
+
+STAMP_DIGITS = 19
+"""Digits of a stamp, so that all stamps are of one length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,10 @@ class Script:
         prompt_s = self.prompt_ms_per_1k * prompt_tokens / 1e6
         return late_s + (prompt_s * draw.lognormvariate(0.0, self.prompt_spread) if self.prompt_spread else prompt_s)
 
-    def word(self, number: int, last: int, came_ns: int) -> str:
-        """Returns the text of a token, whose request came at `came_ns` of the monotonic clock."""
+    def word(self, number: int, last: int, came_ns: int, now_ns: int) -> str:
+        """Returns the text of a token that is written now, on the monotonic clock; its request came at `came_ns`."""
         if self.stamped:
-            return f"{came_ns}:{time.monotonic_ns()} " if number == 0 else f"{time.monotonic_ns()} "
+            return f"{came_ns}:{now_ns:0{STAMP_DIGITS}} " if number == 0 else f"{now_ns:0{STAMP_DIGITS}} "
         return "[1]." if number == last else f"word{number % 10}".ljust(self.token_chars - 1, "-") + " "
 
 

@@ -4,7 +4,7 @@
 
 Prints its address, and serves until it is killed. `POST /v1/chat/completions` streams or not, `GET /v1/models` lists
 one model, `GET /stats` tells the counts. It works as an engine with continuous batching does: so many requests at once,
-the others wait inside in the order in which they came. Only the standard library, so that it costs next to nothing.
+the others wait inside in the order in which they came. It reads HTTP by itself, so that it costs next to nothing.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ import contextlib
 import json
 import random
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, SupportsIndex
 
 from bench._common.generation.prefix_blocks import PrefixBlocks
-from bench._common.generation.script import Counts, Script
+from bench._common.generation.script import STAMP_DIGITS, Counts, Script
 from bench._common.generation.stream_bytes import AnswerBytes, reply
+from bench._common.loops import run
 
 MODEL = "scripted"
+
+_BLANK = 8 * 10 ** (STAMP_DIGITS - 1)  # where a stamp will be; no clock says that
 
 
 class ScriptedServer:
@@ -55,7 +59,7 @@ class ScriptedServer:
         if not head.startswith(b"POST"):
             writer.write(self._listing(head))
             return b""
-        came_ns = time.monotonic_ns()
+        came_ns = reader.fed_ns if isinstance(reader, _Reader) else time.monotonic_ns()
         answering = asyncio.create_task(self._answer(json.loads(body), writer, came_ns))
         reading = asyncio.create_task(reader.read(1))
         await asyncio.wait({answering, reading}, return_when=asyncio.FIRST_COMPLETED)
@@ -112,7 +116,7 @@ class ScriptedServer:
         if not request.get("stream"):
             await asyncio.sleep(script.token_ms * length / 1e3)
             counts.tokens += length
-            writer.write(answer.whole("".join(script.word(number, length - 1, came_ns) for number in range(length))))
+            writer.write(answer.whole("".join(script.word(number, length - 1, 0, 0) for number in range(length))))
             return
         await self._stream(answer, writer, came_ns)
 
@@ -122,7 +126,9 @@ class ScriptedServer:
         for number in range(answer.length):
             if number:
                 await asyncio.sleep(max(0.0, began_s + number * token_s - loop.time()))
-            writer.write(answer.piece(number, self._script.word(number, answer.length - 1, came_ns)))
+            piece = answer.piece(number, self._script.word(number, answer.length - 1, came_ns, _BLANK))
+            # The stamp comes last, so that making the piece is the model's time.
+            writer.write(piece.replace(b"%d" % _BLANK, b"%0*d" % (STAMP_DIGITS, time.monotonic_ns())))
             self.counts.tokens += 1
             await writer.drain()
         writer.write(answer.end())
@@ -136,8 +142,21 @@ def _length(head: bytes) -> int:
     return 0
 
 
+class _Reader(asyncio.StreamReader):
+    """Knows when its last bytes came, however late they are looked at."""
+
+    fed_ns = 0
+
+    def feed_data(self, data: Iterable[SupportsIndex]) -> None:
+        self.fed_ns = time.monotonic_ns()
+        super().feed_data(data)
+
+
 async def _run(script: Script, port: int) -> None:
-    server = await asyncio.start_server(ScriptedServer(script).serve, "127.0.0.1", port, backlog=4096)
+    serve, loop = ScriptedServer(script).serve, asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: asyncio.StreamReaderProtocol(_Reader(), serve), "127.0.0.1", port, backlog=4096
+    )
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     async with server:
         await server.serve_forever()
@@ -150,7 +169,7 @@ def main() -> None:
     Script.add_options(made)
     arguments = made.parse_args()
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_run(Script.of(arguments), arguments.port))
+        run(_run(Script.of(arguments), arguments.port))
 
 
 if __name__ == "__main__":
