@@ -17,7 +17,7 @@ from bench._common.generate.echo import echo_server
 from bench._common.generate.figures import Cost, StreamFigures, stream_figures
 from bench._common.generate.plan import Plan
 from bench._common.generate.settings import scripted_settings
-from bench._common.generate.watching import cost_of
+from bench._common.generate.watching import cost_of, cpu_of
 from bench._common.generation.processes import scripted_server
 from bench._common.generation.script import Script
 from bench._common.generation.serving import COLLECTION, Service, fill, served
@@ -29,6 +29,8 @@ OWN_P50_MS, OWN_P99_MS, CORE_SHARE = 2.0, 8.0, 0.40
 
 _ENDLESS = 4000
 _RAMP_S = 3.0
+_START_S = 2.0  # of a load generator
+_SHORT_S = 7.0  # of the runs in which no percentiles far out are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,10 @@ class StreamsReport:
     floor: StreamFigures
     with_requests: Cost  # answers begin and end all the time
     relaying: Cost  # answers go on
+    floor_cost: Cost  # of the server that answers by itself; answers begin and end
     with_requests_core_share_per_1k: float
     relaying_core_share_per_1k: float
+    floor_core_share_per_1k: float
 
 
 def add_options(made: argparse.ArgumentParser) -> None:
@@ -67,7 +71,7 @@ async def measure(arguments: argparse.Namespace) -> StreamsReport:
             relaying = await _endless(arguments, service, model)
             say(f"relaying 1,000 tokens/s: {relaying.core_share_per_1k:.1%} of a core")
     with echo_server(script) as echo:
-        floor = stream_figures(await calls_from_child(_plan(arguments, echo, arguments.seconds / 3)))
+        floor, floor_cost = await _floor(arguments, echo)
     return StreamsReport(
         streams=arguments.streams,
         tokens_a_second=1e3 / arguments.token_ms,
@@ -76,6 +80,8 @@ async def measure(arguments: argparse.Namespace) -> StreamsReport:
         floor=floor,
         with_requests=with_requests,
         relaying=relaying,
+        floor_cost=floor_cost,
+        floor_core_share_per_1k=floor_cost.core_share_per_1k,
         with_requests_core_share_per_1k=with_requests.core_share_per_1k,
         relaying_core_share_per_1k=relaying.core_share_per_1k,
     )
@@ -87,13 +93,22 @@ async def _ending(arguments: argparse.Namespace, service: Service, model: str) -
     return stream_figures(await asking), cost
 
 
+async def _floor(arguments: argparse.Namespace, echo: Service) -> tuple[StreamFigures, Cost]:
+    plan = _plan(arguments, echo, _SHORT_S)
+    asking = asyncio.create_task(calls_from_child(plan))
+    await asyncio.sleep(plan.warm_s + _START_S)
+    cpu_s = await cpu_of(echo.pid, _SHORT_S - _START_S)
+    # All streams are open all the time, so how many tokens there are follows.
+    tokens = round(arguments.streams * (_SHORT_S - _START_S) * 1e3 / arguments.token_ms)
+    return stream_figures(await asking), Cost(_SHORT_S - _START_S, 0, tokens, cpu_s)
+
+
 async def _endless(arguments: argparse.Namespace, service: Service, model: str) -> Cost:
-    seconds = arguments.seconds / 3
     plan = Plan(
         targets=[service.address],
         collection=COLLECTION,
         warm_s=_RAMP_S,
-        seconds=seconds + 2.0,
+        seconds=_SHORT_S + _START_S,
         streams=arguments.streams,
         ramp_s=_RAMP_S,
         tokens=_ENDLESS,
@@ -101,7 +116,7 @@ async def _endless(arguments: argparse.Namespace, service: Service, model: str) 
         cut=True,
     )
     asking = asyncio.create_task(calls_from_child(plan))
-    cost = await cost_of(service.pid, model, arguments.streams, seconds)
+    cost = await cost_of(service.pid, model, arguments.streams, _SHORT_S)
     await asking
     return cost
 
@@ -129,10 +144,14 @@ def show(report: StreamsReport) -> None:
     title = f"{report.streams} streams of {report.tokens_a_second:g} tokens/s, {report.service.requests} requests, ms"
     print_table(title, ["", "p50", "p95", "p99", "max"], rows)
     costs: list[list[Cell]] = [
-        ["answers that go on", report.relaying.token_us, f"{report.relaying.core_share_per_1k:.1%}"],
-        ["answers that begin and end", report.with_requests.token_us, f"{report.with_requests.core_share_per_1k:.1%}"],
+        [name, of.token_us, f"{of.core_share_per_1k:.1%}"]
+        for name, of in (
+            ("service, answers that go on", report.relaying),
+            ("service, answers that begin and end", report.with_requests),
+            ("floor, answers that begin and end", report.floor_cost),
+        )
     ]
-    print_table("The service's computing time", ["", "us a token", "of a core at 1,000/s"], costs, digits=1)
+    print_table("Computing time", ["", "us a token", "of a core at 1,000/s"], costs, digits=1)
     own = report.service.own
     aims: list[list[Cell]] = [
         ["own share p50, ms", own.p50_ms, f"< {OWN_P50_MS:g}"],

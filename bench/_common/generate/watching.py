@@ -34,11 +34,18 @@ async def cost_of(pid: int, model: str, streams: int, seconds: float) -> Cost:
         TimeoutError: they do not open.
     """
     await streams_open(model, streams)
-    process = psutil.Process(pid)
-    before, began, cpu_s = await asyncio.to_thread(counts_of, model), time.monotonic(), _cpu_s(process)
-    await asyncio.sleep(seconds)
-    after, ended, spent_s = await asyncio.to_thread(counts_of, model), time.monotonic(), _cpu_s(process) - cpu_s
+    before, began = await asyncio.to_thread(counts_of, model), time.monotonic()
+    spent_s = await cpu_of(pid, seconds)
+    after, ended = await asyncio.to_thread(counts_of, model), time.monotonic()
     return Cost(ended - began, after.requests - before.requests, after.tokens - before.tokens, spent_s)
+
+
+async def cpu_of(pid: int, seconds: float) -> float:
+    """Returns how long a process computes in so many seconds from now."""
+    process = psutil.Process(pid)
+    before_s = _cpu_s(process)
+    await asyncio.sleep(seconds)
+    return _cpu_s(process) - before_s
 
 
 async def peak_bytes(pid: int, until: asyncio.Task[object]) -> int:
