@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from retrieval.alarm import Alarm
 from retrieval.clock import Stage
 from retrieval.errors import DeadlineExceeded
 
@@ -54,22 +55,33 @@ class Deadline:
         except TimeoutError as error:
             raise DeadlineExceeded(stage.value, self.budget_ms) from error
 
-    def iterate(self, stage: Stage, items: AsyncIterator[T]) -> AsyncIterator[T]:
-        """Returns the items, each awaited within the deadline; closing `items` stays with the caller."""
-        return _Bounded(self, stage, items)
+    @contextmanager
+    def iterating(self, stage: Stage, items: AsyncIterator[T]) -> Iterator[AsyncIterator[T]]:
+        """Gives the items, each awaited within the deadline; closing `items` stays with the caller."""
+        alarm = Alarm()
+        try:
+            yield _Bounded(self, stage, items, alarm)
+        finally:
+            alarm.close()
 
 
 class _Bounded(Generic[T]):
     """An iterator and no generator, so that nothing is left open when the caller stops in the middle."""
 
-    def __init__(self, deadline: Deadline, stage: Stage, items: AsyncIterator[T]) -> None:
+    def __init__(self, deadline: Deadline, stage: Stage, items: AsyncIterator[T], alarm: Alarm) -> None:
         self._deadline = deadline
         self._stage = stage
         self._items = items
+        self._alarm = alarm
 
     def __aiter__(self) -> AsyncIterator[T]:
         return self
 
     async def __anext__(self) -> T:
-        async with self._deadline.bound(self._stage):
-            return await anext(self._items)
+        deadline = self._deadline
+        deadline.check(self._stage)
+        try:
+            with self._alarm.after(deadline.remaining_s()):
+                return await anext(self._items)
+        except TimeoutError as error:
+            raise DeadlineExceeded(self._stage.value, deadline.budget_ms) from error

@@ -183,12 +183,13 @@ class Pipeline:
         ended: Ended | None = None
         with trace.clock.stage(Stage.GENERATE):
             async with self._writer.stream(writing, deadline) as pieces:
-                async for piece in deadline.iterate(Stage.GENERATE, pieces):
-                    if isinstance(piece, Ended):
-                        ended = piece
-                    else:
-                        trace.first_delta_ns = trace.first_delta_ns or trace.clock.elapsed_ns()
-                        yield piece
+                with deadline.iterating(Stage.GENERATE, pieces) as timely:
+                    async for piece in timely:
+                        if isinstance(piece, Ended):
+                            ended = piece
+                        else:
+                            trace.first_delta_ns = trace.first_delta_ns or trace.clock.elapsed_ns()
+                            yield piece
             assert ended is not None  # a stream without its end raises
             trace.generation = ended.report
             trace.clock.charge(queue_ns=ended.report.queue_ns)

@@ -82,6 +82,8 @@ class OpenAIBackend:
             # What breaks after the model's last word takes nothing from the answer.
             if not reader.finished:
                 raise self._error(fault, begun, reader.received_chars) from fault
+        finally:
+            pacer.close()
         yield reader.end
 
     async def _deltas(

@@ -7,10 +7,11 @@ server.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable
 from typing import TypeVar
+
+from retrieval.alarm import Alarm
 
 T = TypeVar("T")
 
@@ -24,13 +25,18 @@ class Silence(Exception):
 
 
 class Pacer:
-    """The silence of one attempt."""
+    """The silence of one attempt. Close it."""
 
     def __init__(self, first_token_s: float, token_s: float, deadline_ns: int) -> None:
         self._token_s = token_s
         self._deadline_s = deadline_ns / 1e9  # on the clock of time.monotonic
         self._left_s = first_token_s
         self._waited_s = 0.0
+        self._alarm = Alarm()
+
+    def close(self) -> None:
+        """Ends what bounds the waits."""
+        self._alarm.close()
 
     def token(self) -> None:
         """Notes a token; the next one may take its full time."""
@@ -49,7 +55,7 @@ class Pacer:
         """
         began = time.monotonic()
         try:
-            async with asyncio.timeout(max(0.0, min(self._left_s, self._deadline_s - began))):
+            with self._alarm.after(min(self._left_s, self._deadline_s - began)):
                 return await awaited
         except TimeoutError as error:
             raise Silence((self._waited_s + time.monotonic() - began) * 1e3) from error

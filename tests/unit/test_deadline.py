@@ -46,10 +46,12 @@ async def test_deadline_iterate_bounds_each_item() -> None:
         yield 2
         await asyncio.Event().wait()
 
-    bounded = Deadline.after(0.05).iterate(Stage.GENERATE, items())
-    assert [await anext(bounded), await anext(bounded)] == [1, 2]
-    with pytest.raises(DeadlineExceeded):
-        await anext(bounded)
+    with Deadline.after(0.05).iterating(Stage.GENERATE, items()) as bounded:
+        assert [await anext(bounded), await anext(bounded)] == [1, 2]
+        with pytest.raises(DeadlineExceeded):
+            await anext(bounded)
+        with pytest.raises(DeadlineExceeded):
+            await anext(bounded)
 
 
 def test_deadline_share_is_of_what_is_left() -> None:

@@ -275,8 +275,9 @@ async def test_stream_flight_lets_one_followers_deadline_end_that_follower_alone
 
     async def hurried() -> None:
         async with aclosing(flight.follow(KEY, source)) as stream:
-            async for _ in Deadline.after(0.01).iterate(Stage.GENERATE, stream):
-                pass
+            with Deadline.after(0.01).iterating(Stage.GENERATE, stream) as timely:
+                async for _ in timely:
+                    pass
 
     first = asyncio.create_task(hurried())
     await settle()

@@ -83,6 +83,7 @@ class _Asking:
         await asyncio.sleep(self._plan.ramp_s * place / self._plan.streams)
         while (now_ns := time.monotonic_ns() - self._start_ns) < self._plan.whole_s * 1e9 and not self._asked_enough:
             await self._ask(now_ns)
+            await asyncio.sleep(self._draw.uniform(0.0, self._plan.think_ms) / 1e3)
 
     @property
     def _asked_enough(self) -> bool:

@@ -15,6 +15,7 @@ class Plan:
     seconds: float  # that are counted
     streams: int = 0
     ramp_s: float = 0.0  # over which the streams begin
+    think_ms: float = 0.0  # before a stream's next call at most, so that it does not meet the end of the last one
     rate: float = 0.0  # calls a second, as a Poisson process
     tokens: int = 50  # of an answer, at the median
     spread: float = 0.0  # the standard deviation of the logarithm of that

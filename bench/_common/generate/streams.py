@@ -29,6 +29,7 @@ OWN_P50_MS, OWN_P99_MS, CORE_SHARE = 2.0, 8.0, 0.40
 
 _ENDLESS = 4000
 _RAMP_S = 3.0
+_THINK_MS = 50.0  # a hundredth of an answer's time
 _START_S = 2.0  # of a load generator
 _SHORT_S = 7.0  # of the runs in which no percentiles far out are read
 
@@ -130,6 +131,7 @@ def _plan(arguments: argparse.Namespace, service: Service, seconds: float) -> Pl
         seconds=seconds,
         streams=arguments.streams,
         ramp_s=answer_s,
+        think_ms=_THINK_MS,
         tokens=arguments.tokens,
         spread=0.3,
         connections=arguments.connections,
