@@ -1,6 +1,6 @@
-"""Asks services for answers as a plan says, in a process of its own, and prints the calls as JSON.
+"""Asks services for answers as a plan says, in a process of its own, and writes the calls down as JSON.
 
-    python -m bench._common.generate.asking '{"targets": ["127.0.0.1:50051"], "collection": "python", ...}'
+    python -m bench._common.generate.asking '{"targets": ["127.0.0.1:50051"], "collection": "python", ...}' calls.json
 
 A seat is a stream that is always open: when an answer ends, the next question is asked. Lengths of answers are drawn,
 so that seats do not stay in step.
@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import subprocess
 import sys
 import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import grpc.aio
@@ -34,12 +35,13 @@ _PATIENCE_S = 60.0
 
 async def calls_from_child(plan: Plan) -> list[Call]:
     """Runs the plan in a child process and returns the calls that were planned while it counted."""
-    command = [sys.executable, "-m", "bench._common.generate.asking", json.dumps(asdict(plan))]
-    child = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
-    printed, _ = await child.communicate()
-    if child.returncode:
-        raise SystemExit("the load generator failed")
-    return [Call(**one) for one in json.loads(printed)]
+    with TemporaryDirectory() as folder:
+        found = Path(folder) / "calls.json"
+        command = [sys.executable, "-m", "bench._common.generate.asking", json.dumps(asdict(plan)), str(found)]
+        child = await asyncio.create_subprocess_exec(*command)
+        if await child.wait():
+            raise SystemExit("the load generator failed")
+        return [Call(**one) for one in json.loads(found.read_bytes())]
 
 
 async def ask_all(plan: Plan) -> list[Call]:
@@ -138,7 +140,7 @@ def _options(plan: Plan) -> list[tuple[str, int]]:
 def main() -> None:
     """Runs the tool."""
     calls = run(ask_all(Plan(**json.loads(sys.argv[1]))))
-    print(json.dumps([asdict(call) for call in calls]))
+    Path(sys.argv[2]).write_text(json.dumps([asdict(call) for call in calls]), encoding="ascii")
 
 
 if __name__ == "__main__":
