@@ -236,6 +236,7 @@ class FinishReason(enum.Enum):
     NO_EVIDENCE = "no_evidence"
     CONTENT_FILTER = "content_filter"
     TOOL_CALLS = "tool_calls"
+    OTHER = "other"  # the backend gave a reason that is not known here, or none
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,8 @@ class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishRe
     """The backend withheld the rest."""
     FINISH_REASON_TOOL_CALLS: _FinishReason.ValueType  # 5
     """The model calls functions and waits for what they return."""
+    FINISH_REASON_OTHER: _FinishReason.ValueType  # 6
+    """The backend gave a reason that is not known here, or none: the answer may be whole or not, and is not kept."""
 
 class FinishReason(_FinishReason, metaclass=_FinishReasonEnumTypeWrapper):
     """Why an answer ended."""
@@ -190,6 +192,8 @@ FINISH_REASON_CONTENT_FILTER: FinishReason.ValueType  # 4
 """The backend withheld the rest."""
 FINISH_REASON_TOOL_CALLS: FinishReason.ValueType  # 5
 """The model calls functions and waits for what they return."""
+FINISH_REASON_OTHER: FinishReason.ValueType  # 6
+"""The backend gave a reason that is not known here, or none: the answer may be whole or not, and is not kept."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
 class _ReuseKind:

@@ -23,6 +23,7 @@ _FINISHES: Mapping[FinishReason, str] = {
     FinishReason.NO_EVIDENCE: "stop",
     FinishReason.CONTENT_FILTER: "content_filter",
     FinishReason.TOOL_CALLS: "tool_calls",
+    FinishReason.OTHER: "stop",
 }
 
 
