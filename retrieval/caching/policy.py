@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from indexers.types import Metadata
+from retrieval.caching.written import is_written
 from retrieval.settings.caching import CachePolicySettings
 from retrieval.types import Hit
 
@@ -23,13 +24,13 @@ def may_keep(policies: Sequence[CachePolicySettings], tenant: str, collection: s
 
 
 def holds_value(metadata: Metadata, field: str, values: Sequence[str]) -> bool:
-    """Tells whether a metadata field has one of the values, compared as text without regard to case.
+    """Tells whether a metadata field has one of the values. Without values any will do.
 
-    Without values any will do. A field of several values has each of them.
+    A field of several values has each of them. They are compared as `is_written` says.
     """
-    value = metadata.get(field)
-    held = [str(one).casefold() for one in (value if isinstance(value, tuple) else (value,)) if one is not None]
-    return bool(held) and (not values or any(one.casefold() in held for one in values))
+    held = metadata.get(field)
+    ones = held if isinstance(held, tuple) else () if held is None else (held,)
+    return bool(ones) and (not values or any(is_written(one, text) for one in ones for text in values))
 
 
 def _concerns(policy: CachePolicySettings, tenant: str, collection: str) -> bool:
