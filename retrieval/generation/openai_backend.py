@@ -7,7 +7,7 @@ so that a reader who falls behind is given more at a time instead of more to do.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from itertools import count
 
@@ -27,6 +27,11 @@ _log = structlog.get_logger("headrace")
 
 _USAGE_S = 2.0  # how long usage may come after the last token; the answer is whole without it
 _CHUNKS_IN_A_ROW = 16
+_SLICE_CHARS = 8192  # of text at a time: who reads a long piece has the event loop to himself meanwhile
+# No answer takes so many characters a token; what is over is for thoughts, which some servers do not count.
+_CHARS_PER_TOKEN = 64
+_UNCOUNTED_CHARS = 1 << 18
+_WINDOWS = 10  # a server that counts more tokens than fill its window so often has not counted
 _BROKE_OFF = "its stream ended before the answer did"
 
 
@@ -71,7 +76,7 @@ class OpenAIBackend:
         """Gives the answer as it comes; see `Backend.stream`."""
         limits = self._settings
         pacer = Pacer(limits.first_token_timeout_s, limits.token_timeout_s, params.deadline_ns)
-        reader = CompletionReader(self.model)
+        reader = self._reader(params)
         begun = False
         try:
             async with aclosing(self._deltas(prompt, params, pacer, reader)) as deltas:
@@ -97,17 +102,24 @@ class OpenAIBackend:
                 delta = reader.finish() if chunk is None else reader.feed(chunk)
                 if delta is not None:
                     pacer.token()
-                    yield delta
+                    for place, piece in enumerate(_slices(delta)):
+                        if place:
+                            await asyncio.sleep(0)
+                        yield piece
                 if reader.failure is not None:
                     raise reader.failure
-                if reader.finished:
-                    pacer.hurry(DRAIN_S if reader.closed else _USAGE_S)
+                _pace(pacer, reader, got_something=delta is not None)
                 if chunk is None:
                     break
                 if number % _CHUNKS_IN_A_ROW == 0:
                     await asyncio.sleep(0)  # what has arrived already is read without a wait, and others want a turn
         if not reader.finished:
             raise Failure(_BROKE_OFF, transient=True)
+
+    def _reader(self, params: GenerationParams) -> CompletionReader:
+        """Returns what reads one answer, in bounds that hold memory and figures against a server that is broken."""
+        most_chars = _CHARS_PER_TOKEN * params.max_output_tokens + _UNCOUNTED_CHARS
+        return CompletionReader(self.model, most_chars, _WINDOWS * self._settings.context_window_tokens)
 
     def _error(self, fault: Failure | Silence, begun: bool, received_chars: int) -> BackendError:
         if begun:
@@ -123,3 +135,19 @@ class OpenAIBackend:
             retry_after_s=fault.retry_after_s,
             status=fault.status,
         )
+
+
+def _pace(pacer: Pacer, reader: CompletionReader, *, got_something: bool) -> None:
+    """Bounds what is to come; raises Silence when it is too late for it."""
+    if not got_something:
+        pacer.nothing()
+    if reader.finished:
+        pacer.hurry(DRAIN_S if reader.closed else _USAGE_S)
+
+
+def _slices(delta: Delta) -> Iterable[Delta]:
+    """Returns a piece as it is, or in parts when its text is very long."""
+    if len(delta.text) <= _SLICE_CHARS:
+        return (delta,)
+    texts = [delta.text[start : start + _SLICE_CHARS] for start in range(0, len(delta.text), _SLICE_CHARS)]
+    return (Delta(texts[0], delta.reasoning, delta.tool_calls), *map(Delta, texts[1:]))

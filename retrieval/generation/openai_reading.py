@@ -8,32 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from retrieval.generation.openai_events import CompletionEvent, EventDelta, EventUsage
+from retrieval.generation.openai_events import CompletionEvent, EventDelta, read_event
 from retrieval.generation.openai_failures import Failure
+from retrieval.generation.openai_finishes import Finish
+from retrieval.generation.openai_usage import EventUsage
 from retrieval.generation.sse import EventDecoder, ServerEvent
-from retrieval.types import BackendEnd, Delta, FinishReason, ToolCall, Usage
+from retrieval.types import BackendEnd, Delta, ToolCall, Usage
 
 _DONE = "[DONE]"
-_FINISH_REASONS = {
-    "length": FinishReason.LENGTH,
-    "content_filter": FinishReason.CONTENT_FILTER,
-    "tool_calls": FinishReason.TOOL_CALLS,
-    "function_call": FinishReason.TOOL_CALLS,
-}
-_ABORTED = frozenset({"abort", "aborted", "cancelled", "error", "insufficient_system_resource"})
+_CALL_CHARS = 16  # what the piece of a call counts for, however little is in it
 
 
 class CompletionReader:
     """Reads one answer. After a `failure` nothing more is to be read."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, most_chars: int, most_tokens: int) -> None:
+        """Takes `most_chars` of text, thoughts and calls together, and believes in no more than `most_tokens`."""
         self.failure: Failure | None = None
         self.closed = False  # whether the server said that nothing more comes
         self.received_chars = 0  # of text
         self._model = model
+        self._left_chars = most_chars
+        self._most_tokens = most_tokens
         self._decoder = EventDecoder()
-        self._finish_reason = ""
+        self._finish = Finish()
         self._begun = False
+        self._called = False
         self._usage = EventUsage()
         self._cached = 0
 
@@ -48,15 +48,16 @@ class CompletionReader:
     @property
     def finished(self) -> bool:
         """Whether the answer is whole."""
-        if self._finish_reason:
-            return self._finish_reason not in _ABORTED
-        return self.closed and self._begun
+        if self._finish.aborted or self._left_chars < 0:
+            return False
+        return self._finish.given or (self.closed and self._begun)
 
     @property
     def end(self) -> BackendEnd:
-        """How the answer ended, once it is whole; words that we do not know mean that it stopped by itself."""
-        usage = Usage(self._usage.prompt_tokens, self._usage.completion_tokens, self._cached)
-        return BackendEnd(_FINISH_REASONS.get(self._finish_reason, FinishReason.STOP), usage, self._model)
+        """How the answer ended, once it is whole; a count that cannot be is as one that was not told."""
+        counts = (self._usage.prompt_tokens, self._usage.completion_tokens, self._cached)
+        usage = Usage(*(count if count <= self._most_tokens else 0 for count in counts))
+        return BackendEnd(self._finish.reason(called=self._called), usage, self._model)
 
     def _read(self, events: Iterable[ServerEvent]) -> Delta | None:
         gathered = _Gathered()
@@ -73,12 +74,13 @@ class CompletionReader:
             self.failure = failure
         self.received_chars += len(gathered.text)
         self._begun |= bool(gathered.text or gathered.calls)
+        self._called |= bool(gathered.calls)
         if gathered.text or gathered.reasoning or gathered.calls:
-            return Delta(gathered.text, gathered.reasoning, gathered.calls)
+            return Delta(gathered.text, gathered.reasoning, tuple(gathered.calls))
         return None
 
     def _take(self, event: ServerEvent, gathered: _Gathered) -> None:
-        part = CompletionEvent.model_validate_json(event.data)
+        part = read_event(event.data)
         if part.error or event.name == "error":
             raise Failure("it reported an error in its stream", transient=True)
         if part.model:
@@ -89,11 +91,13 @@ class CompletionReader:
         if choice is None:
             return
         if choice.finish_reason:
-            self._finish_reason = choice.finish_reason
+            self._finish.take(choice.finish_reason)
         if choice.delta is not None:
-            gathered.add(choice.delta)
-        if self._finish_reason in _ABORTED:
+            self._left_chars -= gathered.add(choice.delta)
+        if self._finish.aborted:
             raise Failure("it gave the answer up", transient=True)
+        if self._left_chars < 0:
+            raise Failure("it sent far more than it was asked for", transient=False)
 
     def _count(self, part: CompletionEvent) -> None:
         """Reads usage, which may come with any event, or after the last."""
@@ -113,12 +117,16 @@ class _Gathered:
     def __init__(self) -> None:
         self.text = ""
         self.reasoning = ""
-        self.calls: tuple[ToolCall, ...] = ()
+        self.calls: list[ToolCall] = []
 
-    def add(self, delta: EventDelta) -> None:
-        if delta.content:
-            self.text += delta.content
-        if thought := delta.reasoning_content or delta.reasoning:
-            self.reasoning += thought
+    def add(self, delta: EventDelta) -> int:
+        """Adds a delta; returns its size in characters."""
+        text, thought = delta.text, delta.thought
+        self.text += text
+        self.reasoning += thought
+        size = len(text) + len(thought)
         if delta.tool_calls or delta.function_call:
-            self.calls += delta.calls
+            calls = delta.calls
+            self.calls += calls
+            size += sum(_CALL_CHARS + len(call.id) + len(call.name) + len(call.arguments) for call in calls)
+        return size

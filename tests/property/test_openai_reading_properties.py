@@ -44,7 +44,7 @@ def _event(choice: dict[str, Any]) -> str:
 
 
 def _read(chunks: list[bytes]) -> Read:
-    reader = CompletionReader("asked")
+    reader = CompletionReader("asked", 10_000, 10_000)
     deltas = [delta for chunk in chunks if (delta := reader.feed(chunk))]
     if reader.failure is None and (rest := reader.finish()):
         deltas.append(rest)

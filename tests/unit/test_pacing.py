@@ -46,12 +46,45 @@ async def test_the_deadline_bounds_every_wait() -> None:
             await Pacer(30.0, 30.0, deadline_ns).wait(asyncio.Event().wait())
 
 
+async def test_all_time_counts_before_the_first_token() -> None:
+    """What comes at once and is no token takes no wait, and still uses up the time."""
+    pacer = Pacer(0.02, 30.0, FAR_NS)
+    with pytest.raises(Silence) as caught:
+        await _read_nothing(pacer)
+    assert caught.value.waited_ms >= 20
+    pacer = Pacer(30.0, 30.0, 0)
+    pacer.token()
+    with pytest.raises(Silence):
+        pacer.nothing()
+
+
+async def test_all_time_counts_once_it_is_hurried() -> None:
+    """After the last token nothing that comes takes more time, not even another token."""
+    pacer = Pacer(30.0, 30.0, FAR_NS)
+    pacer.token()
+    pacer.nothing()
+    pacer.hurry(0.0)
+    pacer.token()
+    with pytest.raises(Silence):
+        pacer.nothing()
+
+
 async def test_hurrying_only_shortens() -> None:
     """What is left is never made longer."""
     pacer = Pacer(0.02, 30.0, FAR_NS)
     pacer.hurry(30.0)
     with pytest.raises(Silence):
         await pacer.wait(asyncio.Event().wait())
+
+
+async def _at_once() -> None:
+    pass
+
+
+async def _read_nothing(pacer: Pacer) -> None:
+    while True:
+        await pacer.wait(_at_once())
+        pacer.nothing()
 
 
 async def _soon(value: int) -> int:
