@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from encoders.types import TokenCounter
 from indexers.sentences import sentence_spans
+from retrieval.assembly.long_texts import LONGEST_TOKEN, count_up_to, pieces
 from retrieval.types import Conversation, Speaker, Turn
 
 TURN_MARGIN_TOKENS = 4
@@ -23,7 +24,6 @@ SUMMARY_MARGIN_TOKENS = 16
 """Room for the words that introduce a summary, besides it."""
 
 _ELLIPSIS = " …"
-_LONGEST_TOKEN = 16  # code points on average at most, in what is worth cutting
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,14 @@ def _cost(turns: Sequence[Turn], enough: int, counter: TokenCounter) -> int:
     for turn in reversed(turns):
         if cost > enough:
             break
-        cost += counter.count(turn.text) + TURN_MARGIN_TOKENS
+        cost += count_up_to(turn.text, enough - cost, counter) + TURN_MARGIN_TOKENS
     return cost
 
 
 def _part(turns: Sequence[Turn], budget: int, counter: TokenCounter) -> Fitted:
     """What fits of the newest exchange, which does not fit whole."""
     start, used = len(turns), 0
-    while start and used + (cost := counter.count(turns[start - 1].text) + TURN_MARGIN_TOKENS) <= budget:
+    while start and used + (cost := _cost(turns[start - 1 : start], budget - used, counter)) <= budget:
         start, used = start - 1, used + cost
     if start < len(turns):
         return Fitted(Conversation(tuple(turns[start:])), len(turns) - start, start, 0, used)
@@ -112,9 +112,7 @@ def _cut(text: str, room: int, counter: TokenCounter) -> str:
     """Returns the beginning of a text with an ellipsis, at most `room` tokens; empty when nothing fits."""
     if room < 1:
         return ""
-    text = text[: room * _LONGEST_TOKEN]
-    offsets = counter.offsets(text)
-    beginning = text[: offsets[min(room, len(offsets)) - 1][1]] if offsets else ""
+    beginning = _beginning(text[: room * LONGEST_TOKEN], room, counter)
     ends = [end for _, end in sentence_spans(beginning)][:-1]
     words = [place for place, character in enumerate(beginning) if character.isspace()]
     for end in [*reversed(ends), *reversed(words)]:
@@ -122,3 +120,15 @@ def _cut(text: str, room: int, counter: TokenCounter) -> str:
         if end and cut != _ELLIPSIS and counter.count(cut) <= room:
             return cut
     return ""
+
+
+def _beginning(text: str, room: int, counter: TokenCounter) -> str:
+    """Returns the first tokens of a text, as many as there is room for."""
+    end = 0
+    for start, piece in pieces(text):
+        offsets = counter.offsets(piece)[:room]
+        room -= len(offsets)
+        end = start + offsets[-1][1] if offsets else end
+        if not room:
+            break
+    return text[:end]

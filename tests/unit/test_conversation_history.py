@@ -77,3 +77,22 @@ def test_history_prefers_the_newest_exchange_to_a_summary() -> None:
     fitted = fit_history(ALL, (2, "a summary " * 10), LAST_TOKENS + SUMMARY_MARGIN_TOKENS - 3, COUNTER)
     assert fitted.conversation == Conversation(LAST)
     assert fitted.summarised == 0
+
+
+def test_history_does_not_count_what_cannot_fit() -> None:
+    """The work is bounded by the budget, not by how long a turn is; the newest is cut to its beginning all the same."""
+    long = "Open the valve. " + "word " * 200_000
+    for turns in ((user("one"), assistant(long)), (user(long), assistant("two"))):
+        counter = WordCounter()
+        fitted = fit_history(turns, (1, "a summary"), 100, counter)
+        assert fitted.kept == 1
+        assert fitted.token_count <= 100
+        assert counter.counted_chars < 20_000
+
+
+def test_history_keeps_a_long_turn_that_fits() -> None:
+    """A turn of several pieces that fits is kept whole, however large the budget is."""
+    turns = (user("one"), assistant("word " * 50_000))
+    fitted = fit_history(turns, None, 60_000, COUNTER)
+    assert fitted.kept == 2
+    assert 50_001 <= fitted.token_count - 2 * TURN_MARGIN_TOKENS <= 50_001 + 5 * 50_000 // 4096 + 1
