@@ -11,6 +11,7 @@ from typing import NoReturn
 from retrieval.assembly import PassageCounter, generation_budget
 from retrieval.assembly.budget import LEAST_CONTEXT_TOKENS
 from retrieval.assembly.fitting import fit_context
+from retrieval.assembly.long_texts import estimated_count
 from retrieval.dispatch.types import Service
 from retrieval.errors import InvalidRequest
 from retrieval.routing.asking import Asking
@@ -20,7 +21,6 @@ _NO_BOUND = 1 << 40  # tokens
 _TURN_TOKENS = 8  # at most, of what names the speaker of a turn and parts it from the next
 _FEW_SOURCES = 10
 _MARK_TOKENS = 8  # at most, of a mark that is longer than a rank, and of naming it once more in a ranking
-_PIECE_CHARS = 4096  # counters remember the counts of texts of this length; cutting adds a token at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ class Measure:
 
     def _extra(self, counter: PassageCounter) -> int:
         """Counts the tools, and the conversation turn by turn: most turns were counted for the request before."""
-        said = self._asking.conversation
+        said, tools = self._asking.conversation, self._asking.tools
         texts = [turn.text for turn in said.turns] + ([said.summary] if said.summary else [])
-        tokens = sum(_count(text, counter) + _TURN_TOKENS for text in texts) + (_TURN_TOKENS if texts else 0)
-        tools = self._asking.tools
-        return tokens + (_count(tools.definitions, counter) + _count(tools.choice, counter) if tools else 0)
+        tokens = sum(estimated_count(text, counter) + _TURN_TOKENS for text in texts) + (_TURN_TOKENS if texts else 0)
+        offered = (tools.definitions, tools.choice) if tools else ()
+        return tokens + sum(estimated_count(text, counter) for text in offered)
 
     def _refuse(self, window: int, room: int, counter: PassageCounter) -> NoReturn:
         """Says what is too long; what is too long by itself first."""
@@ -113,7 +113,3 @@ class Measure:
             f"the conversation and the tools have {extra} tokens, {bound} fit beside question and answer in a window "
             f"of {window} tokens; send fewer",
         )
-
-
-def _count(text: str, counter: PassageCounter) -> int:
-    return sum(counter.count(text[at : at + _PIECE_CHARS]) for at in range(0, len(text), _PIECE_CHARS))

@@ -145,6 +145,16 @@ def test_tools_that_leave_no_room_are_named() -> None:
     assert caught.value.field == "tools"
 
 
+def test_tools_of_a_megabyte_are_refused_without_counting_them_all() -> None:
+    """What is far too long for every window is measured by a sample of it."""
+    counter = WordCounter()
+    it = router([service("one", context_window_tokens=1024, counter=counter)])
+    with pytest.raises(InvalidRequest) as caught:
+        it.reading(asking(tools=Tools(words(200_000))))
+    assert caught.value.field == "tools"
+    assert counter.counted_chars < 50_000
+
+
 def test_each_leg_gets_what_fits_its_own_window() -> None:
     """The larger backend gets all passages, the smaller one the best of them, counted by its own tokenizer."""
     what = found([passage(number, 40) for number in range(1, 6)])
