@@ -131,6 +131,46 @@ async def test_listener_closes_connections_without_a_request(monkeypatch: pytest
             await writer.wait_closed()
 
 
+async def test_listener_closes_connections_that_bring_no_further_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second head that is never ended, or a body that goes on after its reply, keeps no connection open."""
+    monkeypatch.setattr(listener, "REQUEST_HEAD_S", 0.1)
+    whole = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    bodiless = b"POST /v1/nothing HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n"
+    async with http_rig() as rig:
+        port = int(rig.base_url.rpartition(":")[2])
+        for first, then in ((whole, b"GET /health HTTP/1.1\r\nhost: lo"), (whole + whole, b"G"), (bodiless, b"x")):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(first)
+            assert (await reader.readline()).startswith(b"HTTP/1.1 ")
+            writer.write(then)
+            async with asyncio.timeout(10.0):
+                await reader.read()
+            writer.close()
+            await writer.wait_closed()
+
+
+async def test_listener_lets_requests_take_longer_than_their_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a first request nor one that came before the last reply ended is cut short by the wait for a head."""
+    monkeypatch.setattr(listener, "REQUEST_HEAD_S", 0.2)
+    path, body = AnsweringPath(None), json.dumps(BODY)
+    head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    asked = f"{head}content-length: {len(body)}\r\n\r\n{body}".encode()
+    async with http_rig(path=path) as rig:
+        port = int(rig.base_url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n" + asked)
+        await path.entered.wait()
+        later, unused = await asyncio.open_connection("127.0.0.1", port)
+        assert await later.read() == b""  # so the time for a head is over for the first one too
+        unused.close()
+        await unused.wait_closed()
+        path.go.set()
+        replies = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    assert replies.count(b"HTTP/1.1 ") == 2
+
+
 async def test_listener_waits_for_a_body_until_the_deadline() -> None:
     """A body that does not come holds its call no longer than the caller's own time."""
     head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n"
@@ -146,8 +186,10 @@ async def test_listener_tells_unknown_paths_apart() -> None:
     """A path or verb that is not served is an error like others."""
     async with http_rig() as rig, rig.http() as http:
         unknown, verb = await http.get("/v1/nothing"), await http.get(CHAT)
+        slash = await http.post(f"{CHAT}/", json=BODY)
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "UNKNOWN_ENDPOINT")
     assert (verb.status_code, verb.headers["allow"]) == (405, "POST")
+    assert (slash.status_code, slash.json()["error"]["code"]) == (404, "UNKNOWN_ENDPOINT")
 
 
 async def test_listener_drains() -> None:

@@ -79,7 +79,10 @@ def endpoints(parts: Parts, entrance: Entrance, keepalive_s: float) -> list[Rout
 
 def application(routes: Sequence[Route]) -> Starlette:
     """Returns the application; paths and verbs that it does not know are told of as errors are everywhere."""
-    return Starlette(routes=routes, exception_handlers={HTTPException: _unknown})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _unknown})
+    # A redirection would lead to wherever the host header says.
+    app.router.redirect_slashes = False
+    return app
 
 
 def check_host(headers: Headers, *, open_to_all: bool) -> None:

@@ -26,7 +26,8 @@ from retrieval.server.http.endpoint import Entrance
 from retrieval.server.http.errors import TooManyConnections
 from retrieval.settings.http import HttpSettings
 
-REQUEST_HEAD_S = 10.0  # for the head of a connection's first request
+REQUEST_HEAD_S = 10.0  # for the next head to come whole, since the connection was made or the last reply ended
+_IDLE_S = 5  # for a connection that brings nothing at all after a reply
 _BACKLOG = 1024
 _CLOSE_S = 1
 _BROKEN_OFF = "ASGI callable returned without completing response."
@@ -102,19 +103,41 @@ def _config(app: Starlette) -> uvicorn.Config:
         http=_Protocol,
         proxy_headers=False,
         server_header=False,
+        timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_CLOSE_S,
     )
 
 
 class _Protocol(H11Protocol):
-    """Closes a connection that brings no request, which uvicorn would keep open for ever."""
+    """Closes a connection that brings no further request, which uvicorn keeps open for ever once it brings a byte."""
+
+    _waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.loop.call_later(REQUEST_HEAD_S, self._close_unused)
+        self._wait_after(None)
 
-    def _close_unused(self) -> None:
-        if cast("object | None", self.cycle) is None and not self.transport.is_closing():
+    def on_response_complete(self) -> None:
+        replied = self.cycle
+        super().on_response_complete()  # which may begin with the next request, when that has come already
+        self._wait_after(replied)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_after(self, cycle: object | None) -> None:
+        self._stop_waiting()
+        if not self.transport.is_closing():
+            self._waiting = self.loop.call_later(REQUEST_HEAD_S, self._close_unused, cycle)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _close_unused(self, cycle: object | None) -> None:
+        if self.cycle is cycle and not self.transport.is_closing():
             self.transport.close()
 
 
