@@ -13,6 +13,7 @@ import pytest
 from encoders.types import TextKind
 from tests.fakes.encoders import unit_vector
 from tests.fakes.http_rig import HttpRig, http_rig
+from tests.fakes.rerankers import TOKENS
 
 
 def _by_length(text: str) -> float:
@@ -102,6 +103,22 @@ async def test_rerank_answers_tei() -> None:
     assert [(result["index"], result["text"]) for result in reply.json()] == [(1, "ccc"), (2, "bb"), (0, "a")]
     assert all(0.0 < result["score"] < 1.0 for result in reply.json())
     assert raw.json() == [{"index": 1, "score": 3.0}, {"index": 0, "score": 1.0}]
+
+
+async def test_rerank_takes_a_thousand_passages() -> None:
+    """More passages than one call takes are ranked as one list: equals in their order, the best only when asked so."""
+    documents = ["x" * (1 + place % 50) for place in range(1000)]
+    best = sorted(range(1000), key=lambda place: -len(documents[place]))
+    async with http_rig(logit_of=_by_length) as rig:
+        whole = await _post(rig, "/v1/rerank", query="q", documents=documents)
+        few = await _post(rig, "/v1/rerank", query="q", documents=documents, top_n=30)
+        more = await _post(rig, "/v1/rerank", query="q", documents=[*documents, "x"])
+        blank = await _post(rig, "/v1/rerank", query="q", documents=[*documents[:-1], " "])
+    assert [result["index"] for result in whole.json()["results"]] == best
+    assert few.json()["results"] == whole.json()["results"][:30]
+    assert few.json()["usage"]["total_tokens"] == TOKENS * 1000
+    assert (more.status_code, more.json()["error"]["param"]) == (400, "documents")
+    assert (blank.status_code, blank.json()["error"]["param"]) == (400, "documents[999]")
 
 
 async def test_rerank_names_what_it_cannot_do() -> None:

@@ -29,14 +29,16 @@ def checked_query(query: str, field: str = "query") -> str:
     return query
 
 
-def checked_texts(texts: Sequence[str], field: str, max_bytes: int, *, visible: bool = True) -> list[str]:
-    """Returns the texts as they are.
+def checked_texts(
+    texts: Sequence[str], field: str, max_bytes: int, *, visible: bool = True, most: int = MAX_TEXTS
+) -> list[str]:
+    """Returns the texts as they are; `most` is how many are allowed.
 
     Raises:
         InvalidRequest: none or too many, too long in all, or one that shows nothing or holds a NUL character.
     """
-    if not 1 <= len(texts) <= MAX_TEXTS:
-        bound = f"1 to {MAX_TEXTS}"
+    if not 1 <= len(texts) <= most:
+        bound = f"1 to {most}"
         raise InvalidRequest(field, bound, f"{field} has {len(texts)} entries, {bound} are allowed; split the call")
     size_bytes = sum(len(text.encode()) for text in texts)
     if size_bytes > max_bytes:

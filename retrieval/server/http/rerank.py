@@ -11,11 +11,16 @@ from pydantic import JsonValue
 
 from headrace.v1 import encoding_pb2
 from retrieval.errors import InvalidRequest
+from retrieval.server.convert.texts import MAX_TEXTS, checked_texts
 from retrieval.server.http.bodies import Body, Count, parsed, refuse_unhonoured
 from retrieval.server.http.embeddings import DEFAULT_MODEL, check_model
 from retrieval.server.http.endpoint import Asked
 from retrieval.server.http.reply import Reply
 from retrieval.server.http.servicers import Encoders
+from retrieval.server.services.encoding import MAX_ENCODED_BYTES
+
+MAX_PASSAGES = 1000
+"""In one request, as with Cohere."""
 
 RERANK_NAMES: Mapping[str, str] = {"passages": "documents", "top_k": "top_n"}
 _UNHONOURED: Mapping[str, Sequence[JsonValue]] = {
@@ -60,12 +65,28 @@ class Rerank:
         if self._model:
             check_model(body.model, self._model)
         passages = _passages(body)
-        request = encoding_pb2.RerankRequest(query=body.query, passages=passages, top_k=_keep(body, passages))
-        ranked = await self._encoders.Rerank(request, None)
+        ranked = await self._ranked(body, passages)
         if body.texts is not None:
             await reply.json([_tei(place, passages, body) for place in ranked.results])
         else:
             await reply.json(_document(ranked, passages, body, asked.call.request_id))
+
+    async def _ranked(self, body: RerankBody, passages: Sequence[str]) -> encoding_pb2.RerankResponse:
+        """Ranks all passages, in as many calls as it takes: what a passage scores does not depend on the others."""
+        if len(passages) > MAX_TEXTS:
+            checked_texts(passages, "texts" if body.texts else "documents", MAX_ENCODED_BYTES, most=MAX_PASSAGES)
+        results: list[encoding_pb2.RankedPassage] = []
+        model, tokens = "", 0
+        for first in range(0, max(1, len(passages)), MAX_TEXTS):
+            some = passages[first : first + MAX_TEXTS]
+            request = encoding_pb2.RerankRequest(query=body.query, passages=some, top_k=_keep(body, some))
+            ranked = await self._encoders.Rerank(request, None)
+            for place in ranked.results:
+                place.index += first
+            results += ranked.results
+            model, tokens = ranked.model, tokens + ranked.tokens
+        results.sort(key=lambda place: -place.logit)  # among equals the order stays that of the passages
+        return encoding_pb2.RerankResponse(results=results[: _keep(body, passages)], model=model, tokens=tokens)
 
 
 def _passages(body: RerankBody) -> list[str]:
