@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -47,6 +48,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"messages": [{"role": "user", "content": " "}]}, "messages"),
     ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
     ({"messages": [{"role": "user", "content": "x"}] * 300}, "messages"),
+    ({"messages": [*ASKED, *[{"role": "tool", "content": "x"}] * 10_000]}, "messages"),
+    ({"tool_choice": "auto"}, "tool_choice"),
+    ({"tool_choice": "required", "tools": []}, "tool_choice"),
+    ({"messages": [{"role": "user", "content": "x"}, *[{"role": "tool", "content": "x" * 6000}] * 180]}, "messages"),
     ({"max_tokens": 0}, "max_tokens"),
     ({"max_tokens": 2**40}, "max_tokens"),
     ({"max_tokens": 3, "max_completion_tokens": 4}, "max_tokens"),
@@ -99,6 +104,13 @@ async def _until_broken_off(rig: HttpRig) -> bytes:
             while True:  # a body that ends raises StopAsyncIteration
                 received.append(await anext(pieces))
     return b"".join(received)
+
+
+async def _until_cut(lines: AsyncIterator[str]) -> AsyncIterator[str]:
+    """Gives the lines of a stream until it ends or is broken off."""
+    with contextlib.suppress(httpx.RemoteProtocolError):
+        async for line in lines:
+            yield line
 
 
 async def test_chat_answers_whole() -> None:
@@ -302,6 +314,44 @@ async def test_chat_ends_its_work_when_the_caller_leaves(stream: bool) -> None:
             while path.closed <= number or rig.count(CHAT, "CANCELLED") <= number:
                 await asyncio.sleep(0)
         assert rig.metrics.registry.get_sample_value("headrace_in_flight", {"method": CHAT}) == 0
+
+
+async def test_chat_failure_after_comments_alone_is_of_no_part() -> None:
+    """A stream that was kept open before anything came breaks off with an error that speaks of no part."""
+    path = AnsweringPath(None, BackendUnavailable("llm", "away"), retrieved=_retrieved())
+    async with http_rig(path=path, keepalive_s=0.1) as rig, rig.http() as http:
+        body = {"model": "docs", "messages": ASKED, "stream": True}
+        async with http.stream("POST", CHAT, json=body) as reply:
+            lines = reply.aiter_lines()
+            assert await anext(lines) == ": keep-alive"
+            path.go.set()
+            told = [line async for line in _until_cut(lines) if line.startswith("data: ")]
+    [error] = [json.loads(line.removeprefix("data: "))["error"] for line in told]
+    assert error["code"] == "BACKEND_UNAVAILABLE"
+    assert "partial" not in error
+
+
+async def test_chat_takes_strict_json_for_tools() -> None:
+    """What is no number in JSON cannot be handed on to a model server, which would refuse all of the request."""
+    path = AnsweringPath(_completed())
+    async with http_rig(path=path) as rig:
+        for number in ("NaN", "-Infinity", "1e999"):
+            content = f'{{"model":"docs","messages":{json.dumps(ASKED)},"tools":[{{"a":{number}}}]}}'
+            async with rig.http() as http:
+                refused = await http.post(CHAT, content=content, headers={"content-type": "application/json"})
+            assert (refused.status_code, refused.json()["error"]["type"]) == (400, "invalid_request_error")
+            assert refused.json()["error"]["param"].startswith("tools")
+    assert not path.asked
+
+
+async def test_chat_converts_long_bodies_as_short_ones() -> None:
+    """A body that is converted beside the event loop asks the same and is refused in the same words."""
+    path = AnsweringPath(_completed())
+    long = [{"role": "user", "content": "x" * 100_000}, {"role": "assistant", "content": "y"}, *ASKED]
+    async with http_rig(path=path) as rig:
+        answered, refused = await _body(rig, messages=long), await _body(rig, messages=long, n=2)
+    assert (answered.status_code, refused.status_code, refused.json()["error"]["param"]) == (200, 400, "n")
+    assert [len(turn.text) for turn in path.asked[0].retrieve.turns] == [100_000, 1]
 
 
 async def test_chat_keeps_a_silent_stream_open() -> None:

@@ -71,6 +71,37 @@ def test_asking_keeps_the_question_in_a_loop_with_tools() -> None:
     ]
 
 
+def test_asking_names_results_by_the_last_call_before() -> None:
+    """A name of a call that was used again means the newer call; one that comes later means nothing yet."""
+    asked = _asking(
+        {"role": "user", "content": "q"},
+        {"role": "tool", "tool_call_id": "c1", "content": "a"},
+        {"role": "assistant", "tool_calls": [_call("c1", "gate", "{}")]},
+        {"role": "tool", "tool_call_id": "c1", "content": "b"},
+        {"role": "assistant", "tool_calls": [_call("c1", "log", "{}")]},
+        {"role": "tool", "tool_call_id": "c1", "content": "c"},
+    )
+    said = [turn.text for turn in asked.history if turn.speaker == TOOL]
+    assert said == ["c1 returned: a", "gate returned: b", "log returned: c"]
+
+
+def test_asking_reads_each_message_a_few_times_only() -> None:
+    """However many messages there are, none is looked through again for each of the others."""
+
+    class Counted(tuple[Message, ...]):
+        __slots__ = ()
+        looked = 0
+
+        def __getitem__(self, place: Any) -> Any:
+            found = super().__getitem__(place)
+            Counted.looked += len(found) if isinstance(place, slice) else 1
+            return found
+
+    messages = Counted([Message(role="user", content="q"), *[Message(role="tool", content="x")] * 1000])
+    assert len(asking(messages).history) == 1000
+    assert Counted.looked < 5 * len(messages)
+
+
 def test_asking_leaves_empty_answers_out() -> None:
     """An answer without text, as when nothing was found, is no turn."""
     asked = _asking(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from headrace.v1 import retrieval_pb2
 from retrieval.errors import InvalidRequest
@@ -131,8 +133,17 @@ def _turn(place: int, turn: retrieval_pb2.Turn) -> Turn:
     return Turn(speaker, turn.text)
 
 
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(text[:32])
+
+
 def _parsed(field: str, text: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(field, "JSON", f"{field} is no JSON; send it as OpenAI's API takes it") from error

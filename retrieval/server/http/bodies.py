@@ -12,7 +12,9 @@ from retrieval.errors import InvalidRequest
 
 B = TypeVar("B", bound="Body")
 Count: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]  # as far as our own messages count
-_LONG_BYTES = 64 * 1024  # parsing more than this takes too long for the event loop
+LONG_BYTES = 64 * 1024
+"""Parsing and converting more than this takes too long for the event loop."""
+
 _FIELD_CHARS = 200
 
 
@@ -29,7 +31,7 @@ async def parsed(kind: type[B], body: bytes) -> B:
         InvalidRequest: it is no JSON, or not what the endpoint takes; names the field.
     """
     try:
-        if len(body) <= _LONG_BYTES:
+        if len(body) <= LONG_BYTES:
             return kind.model_validate_json(body)
         return await asyncio.to_thread(kind.model_validate_json, body)
     except ValidationError as error:

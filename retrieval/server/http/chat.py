@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -11,7 +12,7 @@ from retrieval.live import LiveSettings
 from retrieval.server.calls import Call
 from retrieval.server.coalescing import coalesced
 from retrieval.server.convert.requests import generate_request_from_pb
-from retrieval.server.http.bodies import parsed
+from retrieval.server.http.bodies import LONG_BYTES, parsed
 from retrieval.server.http.chat_body import ChatBody, check_chat
 from retrieval.server.http.chat_reply import DONE, NOTHING, Chunks, Whole, extension
 from retrieval.server.http.chat_request import chat_to_pb
@@ -19,7 +20,7 @@ from retrieval.server.http.endpoint import Asked
 from retrieval.server.http.reply import Reply
 from retrieval.server.http.timing import server_timing
 from retrieval.server.services.retrieval import RequestPath
-from retrieval.types import Completed, Delta, GenerateEvent, Retrieved
+from retrieval.types import Completed, Delta, GenerateEvent, GenerateRequest, Retrieved
 
 _log = structlog.get_logger("headrace")
 
@@ -35,8 +36,17 @@ class Chat:
     async def __call__(self, asked: Asked, reply: Reply) -> None:
         """Answers one request."""
         body = await parsed(ChatBody, asked.body)
-        check_chat(body)
-        events = self._events(asked.call, body)
+        if len(asked.body) <= LONG_BYTES:
+            request = self._request(asked.call, body)
+        else:
+            request = await asyncio.to_thread(self._request, asked.call, body)
+        _log.debug(
+            "query",
+            request_id=asked.call.request_id,
+            collection=request.retrieve.collection,
+            query=request.retrieve.query,
+        )
+        events = self._path.generate(request, asked.call.clock, asked.call.deadline)
         if body.stream:
             async with aclosing(coalesced(events)) as ahead, reply.kept_alive(self._keepalive_s):
                 await _stream(ahead, asked.call, body, reply)
@@ -46,11 +56,9 @@ class Chat:
                 document = await _whole(events, asked.call, body, reply)
             await reply.json(document)
 
-    def _events(self, call: Call, body: ChatBody) -> AsyncGenerator[GenerateEvent, None]:
-        request = generate_request_from_pb(chat_to_pb(body), call.identity, call.request_id, self._live.current)
-        retrieve = request.retrieve
-        _log.debug("query", request_id=call.request_id, collection=retrieve.collection, query=retrieve.query)
-        return self._path.generate(request, call.clock, call.deadline)
+    def _request(self, call: Call, body: ChatBody) -> GenerateRequest:
+        check_chat(body)
+        return generate_request_from_pb(chat_to_pb(body), call.identity, call.request_id, self._live.current)
 
 
 async def _stream(events: AsyncGenerator[GenerateEvent, None], call: Call, body: ChatBody, reply: Reply) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from retrieval.errors import InvalidRequest
+from retrieval.server.convert.conversations import MAX_TURNS
 from retrieval.server.http.bodies import Body, Count, refuse_unhonoured
+
+MAX_MESSAGES = 1000
+"""Of a chat, instructions included; what is beyond is not even read."""
 
 UNHONOURED: Mapping[str, Sequence[JsonValue]] = {
     "n": (1,),
@@ -30,6 +34,7 @@ UNHONOURED: Mapping[str, Sequence[JsonValue]] = {
     "web_search_options": (),
     "store": (False,),
 }
+_INSTRUCTING = ("system", "developer")
 
 
 class Function(Body):
@@ -104,7 +109,7 @@ class ChatBody(Body):
     """A chat completion that is asked for."""
 
     model: str  # a collection, or `collection@backend`
-    messages: tuple[Message, ...]
+    messages: Annotated[tuple[Message, ...], Field(max_length=MAX_MESSAGES)]
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     max_tokens: Count | None = None
@@ -168,3 +173,12 @@ def check_chat(body: ChatBody) -> None:
     if body.max_tokens is not None and body.max_completion_tokens not in (None, body.max_tokens):
         text = "max_tokens and max_completion_tokens differ; send one of them"
         raise InvalidRequest("max_tokens", "one of the two", text)
+    if body.tool_choice is not None and not body.tools:
+        text = "tool_choice chooses among tools, and there are none; send tools, or leave it out"
+        raise InvalidRequest("tool_choice", "absent without tools", text)
+    turns = sum(message.role not in _INSTRUCTING for message in body.messages) - 1
+    if turns > MAX_TURNS:
+        bound = f"at most {MAX_TURNS} turns before the question"
+        raise InvalidRequest(
+            "messages", bound, f"messages have {turns} turns before the question; leave the oldest out"
+        )

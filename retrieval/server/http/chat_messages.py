@@ -40,33 +40,28 @@ def asking(messages: Sequence[Message]) -> Asking:
     """
     texts = [_text(message.content, f"messages[{place}].content") for place, message in enumerate(messages)]
     spoken = [place for place, message in enumerate(messages) if message.role in _SPEAKERS]
+    system = [text for message, text in zip(messages, texts, strict=True) if message.role not in _SPEAKERS]
     last = max((place for place in spoken if messages[place].role == "user"), default=None)
     if last is None:
         raise InvalidRequest("messages", "at least one of the user", "messages hold no question; add one of the user")
     if messages[spoken[-1]].role == "assistant":
         bound = "a last message of the user, or of a tool"
         raise InvalidRequest("messages", bound, "the last message is the assistant's; an answer cannot be continued")
-    system = [texts[place] for place in range(len(messages)) if place not in spoken]
-    turns = (_turn(messages, texts, place) for place in spoken if place != last)
+    names: dict[str, str] = {}  # of functions, by the calls so far
+    turns = (_turn(messages[place], texts[place], names) for place in spoken if place != last)
     history = tuple(turn for turn in turns if turn.text.strip())
     return Asking("\n\n".join(text for text in system if text), history, texts[last])
 
 
-def _turn(messages: Sequence[Message], texts: Sequence[str], place: int) -> retrieval_pb2.Turn:
-    message, text = messages[place], texts[place]
+def _turn(message: Message, text: str, names: dict[str, str]) -> retrieval_pb2.Turn:
+    names.update((call.id, call.function.name) for call in message.tool_calls or () if call.id)
     if message.role == "assistant":
         calls = [f"{call.function.name}({call.function.arguments})" for call in message.tool_calls or ()]
         text = "\n".join(filter(None, (text, *(f"I call {call}" for call in calls))))
     if message.role == "tool":
-        text = f"{_called(messages[:place], message)} returned: {text or 'nothing'}"
+        called = names.get(message.tool_call_id or "") or message.name or message.tool_call_id or "the function"
+        text = f"{called} returned: {text or 'nothing'}"
     return retrieval_pb2.Turn(speaker=_SPEAKERS[message.role], text=text)
-
-
-def _called(before: Sequence[Message], result: Message) -> str:
-    """Returns the name of the function whose result this is."""
-    calls = (call for message in reversed(before) for call in message.tool_calls or ())
-    named = (call.function.name for call in calls if call.id and call.id == result.tool_call_id)
-    return next(named, result.name or result.tool_call_id or "the function")
 
 
 def _text(content: JsonValue, field: str) -> str:

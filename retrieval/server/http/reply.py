@@ -39,7 +39,7 @@ class Reply:
         self._call = call
         self._names = names
         self._writing = asyncio.Lock()
-        self._started = False
+        self._started = self._said = False  # a stream that has begun may have said nothing yet, only that it lives
         self._last_s = asyncio.get_running_loop().time()
 
     async def json(self, content: object, status: int = 200) -> None:
@@ -49,6 +49,7 @@ class Reply:
     async def event(self, data: bytes) -> None:
         """Sends one or more events."""
         async with self._writing:
+            self._said = True
             await self._stream(data)
 
     async def end(self) -> None:
@@ -60,7 +61,7 @@ class Reply:
         """Tells of a failure: with a status of its own, or within a stream that has begun, which then breaks off."""
         async with self._writing:
             if self._started:
-                told = error_body(failure, self._names, partial=True)
+                told = error_body(failure, self._names, partial=self._said)
                 await self._stream(f"data: {compact(told)}\n\n".encode())
                 return
         told, headers = error_body(failure, self._names), retry_headers(failure)
