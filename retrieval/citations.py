@@ -4,6 +4,9 @@ A mark is `[n]` or `[1, 2]`. It may be cut anywhere by the chunks of a stream, s
 back, and nothing else: at most 32 characters. What a number stands for is known beforehand; a number that stands for
 nothing is taken out of the text, with the space before it, and counted. Brackets inside code are code.
 Where the marks that a model was given are not the citation numbers, they become them.
+
+Text that has neither brackets nor backticks is most of any answer and goes through in whole runs; only what stands at
+those is read character by character.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ _MARK = re.compile(r"\[ *\d+(?: *[,;] *\d+)* *\]", re.ASCII)
 _MARK_START = re.compile(r"\[[\d ,;]*", re.ASCII)
 _LONGEST_MARK = 32
 _NUMBER = re.compile(r"\d+", re.ASCII)
+_PLAIN_RUN = re.compile(r"[^\[`]+")
 _NO_SPACE_BEFORE = " \n\t.,;:!?)]"
 
 
@@ -43,8 +47,14 @@ class CitationParser:
     def feed(self, text: str) -> str:
         """Returns the part of the answer that is settled by now; may be empty."""
         pieces: list[str] = []
-        for char in text:
-            self._take(char, pieces)
+        position = 0
+        while position < len(text):
+            if not (self._open or self._code.at_backtick) and (run := _PLAIN_RUN.match(text, position)):
+                self._take_run(run[0], pieces)
+                position = run.end()
+            else:
+                self._take(text[position], pieces)
+                position += 1
         return "".join(pieces)
 
     def finish(self) -> tuple[str, tuple[AnswerCitation, ...], int]:
@@ -55,6 +65,16 @@ class CitationParser:
             self._emit(" ", pieces)
         self._space = self._taken_out = False
         return "".join(pieces), tuple(self._found), self._unknown
+
+    def _take_run(self, text: str, pieces: list[str]) -> None:
+        """Takes text without brackets and backticks, when no mark is open: as `_take` does, but all at once."""
+        self._settle_space(text[0], pieces)
+        if text[-1] == " " and not self._code.holds_end_of(text):
+            self._space = True
+            self._emit(text[:-1], pieces)
+        else:
+            self._emit(text, pieces)
+        self._code.take_run(text)
 
     def _take(self, char: str, pieces: list[str]) -> None:
         if self._open:
@@ -138,6 +158,25 @@ class _CodeState:
     def inside(self) -> bool:
         """Whether the next character is code."""
         return (self._mark_length > 0 and not self._closes()) or self._opens()
+
+    @property
+    def at_backtick(self) -> bool:
+        """Whether the last character was a backtick, of which more may follow."""
+        return self._run > 0
+
+    def holds_end_of(self, text: str) -> bool:
+        """Whether code that is open goes on to the end of text without backticks."""
+        return self._fenced or (self._mark_length > 0 and "\n" not in text)
+
+    def take_run(self, text: str) -> None:
+        """Moves on by text without backticks, not just behind one."""
+        _, newline, line = text.rpartition("\n")
+        if newline:
+            self._line_blank = True
+            if not self._fenced:
+                self._mark_length = 0
+        if line and not line.isspace():
+            self._line_blank = False
 
     def take(self, char: str) -> None:
         """Moves on by one character of the answer."""

@@ -50,3 +50,25 @@ def test_offsets_point_at_marks_and_the_rest_is_untouched(pieces: list[str]) -> 
         assert str(citation.number) in re.findall(r"\d+", answer[citation.start : citation.end])
     if not unknown:
         assert answer == text
+
+
+class ByCharacter(CitationParser):
+    """The parser without its short cut: reads every character by itself."""
+
+    def feed(self, text: str) -> str:
+        """Returns what is settled."""
+        pieces: list[str] = []
+        for char in text:
+            self._take(char, pieces)
+        return "".join(pieces)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.lists(st.sampled_from([*ALPHABET, "  ", "\r", "a b ", "```\nx\n```"]), max_size=12), max_size=6))
+def test_whole_runs_are_read_as_their_characters(pieces: list[list[str]]) -> None:
+    """What each chunk settles, and how it ends, is the same whether runs of plain text are taken at once or not."""
+    whole, by_character = CitationParser(KNOWN), ByCharacter(KNOWN)
+    for chunk in map("".join, pieces):
+        assert whole.feed(chunk) == by_character.feed(chunk)
+        assert whole.emitted_chars == by_character.emitted_chars
+    assert whole.finish() == by_character.finish()
