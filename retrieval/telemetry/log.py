@@ -45,5 +45,7 @@ def configure_log(level: Level, form: Format) -> None:
 
 def _rendering(form: Format) -> list[Processor]:
     if form == "console":
-        return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        # The traceback that structlog would choose shows local variables: questions, passages, keys.
+        plain = structlog.dev.plain_traceback
+        return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]

@@ -16,7 +16,7 @@ from retrieval.errors import ConfigError
 from retrieval.reuse import Reuse, ReuseReport
 from retrieval.scope import Identity
 from retrieval.telemetry.endpoint import metrics_endpoint
-from retrieval.telemetry.log import configure_log
+from retrieval.telemetry.log import Format, configure_log
 from retrieval.telemetry.metrics import Metrics
 from retrieval.telemetry.requests import Ended, log_request
 
@@ -90,6 +90,22 @@ def test_log_writes_json_lines_for_us_and_libraries(capsys: pytest.CaptureFixtur
     configure_log("debug", "console")
     structlog.get_logger("headrace").debug("now shown")
     assert "now shown" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("restored_log")
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_log_shows_no_local_variables(form: Format, capsys: pytest.CaptureFixture[str]) -> None:
+    """A traceback says where and why, and not what was in the variables: questions, passages, keys."""
+    configure_log("info", form)
+    question = "sword" + "fish"
+    try:
+        int(question[:0])
+    except ValueError:
+        structlog.get_logger("headrace").exception("failed")
+        logging.getLogger("grpc").exception("failed too")
+    said = capsys.readouterr().err
+    assert said.count("ValueError: invalid literal") == 2
+    assert "swordfish" not in said
 
 
 def test_metrics_add_up_the_ledger() -> None:
