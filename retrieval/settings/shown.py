@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, SecretStr
 
@@ -51,4 +52,22 @@ def toml_value(value: Any) -> str:
         return repr(value)
     if isinstance(value, Path):
         return toml_value(str(value))
+    if isinstance(value, str):
+        value = _without_credentials(value)
     return json.dumps(value, ensure_ascii=False)  # strings, integers and truth values are written alike in both
+
+
+def _without_credentials(text: str) -> str:
+    """Masks what opens a server in an address: name and password, and the values of a query."""
+    if any(letter.isspace() for letter in text):
+        return text
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return MASK if "://" in text else text
+    if not (parts.scheme and parts.netloc):
+        return text
+    user, at, host = parts.netloc.rpartition("@")
+    query = "&".join(f"{pair.partition('=')[0]}={MASK}" if "=" in pair else MASK for pair in parts.query.split("&"))
+    shown = parts._replace(netloc=f"{MASK if user else ''}{at}{host}", query=query if parts.query else "")
+    return text if shown == parts else shown.geturl()
