@@ -38,11 +38,13 @@ def check(session: Session) -> None:
     """Check the settings, without opening models or connections; the exit code is 2 when they cannot be used."""
     from retrieval.caching.open import check_redis, check_sharing
     from retrieval.identity import check_bind
+    from retrieval.settings.files import check_files
 
     loaded = session.load()
     check_bind(loaded.settings)
     check_sharing(loaded.settings)
     check_redis(loaded.settings.cache.redis)
+    check_files(loaded.settings)
     source = str(loaded.file) if loaded.file is not None else "the defaults"
     if session.json:
         print_json({"file": None if loaded.file is None else str(loaded.file), "ok": True})

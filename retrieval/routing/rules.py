@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from retrieval.caching.policy import holds_value
 from retrieval.routing.asking import Subject
+from retrieval.settings.agreement import permits
 from retrieval.settings.generation import BackendSettings, RouteRule
 from retrieval.types import Context
 
@@ -30,7 +31,7 @@ def applying(rules: Iterable[RouteRule], subject: Subject, context: Context) -> 
 
 def forbidding(rules: Sequence[RouteRule], backend: BackendSettings) -> str:
     """Returns the name of the first of these rules that the backend would break; empty when it breaks none."""
-    return next((rule.name for rule in rules if not _permits(rule, backend)), "")
+    return next((rule.name for rule in rules if not permits(rule, backend)), "")
 
 
 def _concerns(rule: RouteRule, subject: Subject) -> bool:
@@ -43,11 +44,3 @@ def _concerns(rule: RouteRule, subject: Subject) -> bool:
 
 def _is_in(rule: RouteRule, context: Context) -> bool:
     return any(holds_value(citation.passage.metadata, rule.field, rule.values) for citation in context.citations)
-
-
-def _permits(rule: RouteRule, backend: BackendSettings) -> bool:
-    return (
-        backend.name in (rule.backends or (backend.name,))
-        and backend.tier in (rule.tiers or (backend.tier,))
-        and backend.region in (rule.regions or (backend.region,))
-    )

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from retrieval.settings.base import Section, live
+from retrieval.settings.base import FieldName, Name, Section, live
 
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
@@ -144,17 +144,17 @@ class RedisSettings(Section):
 class CachePolicySettings(Section):
     """What must not be cached. Everything that the rule names must agree."""
 
-    tenant: str = ""
+    tenant: Name = ""
     """The tenant; empty for all."""
 
-    collection: str = ""
+    collection: Name = ""
     """The collection; empty for all."""
 
-    field: str = ""
+    field: FieldName = ""
     """A metadata field; with it, only results and answers made from documents that have the value are not kept."""
 
     value: str = ""
-    """The field's value, as text."""
+    """The field's value, as text; compared as the values of a rule are."""
 
     @model_validator(mode="after")
     def _says_something(self) -> CachePolicySettings:

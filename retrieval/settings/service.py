@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from retrieval.settings.base import Section, live
+from retrieval.settings.base import NAME, Section, live
 
 Role = Literal["read", "write", "admin"]
 
@@ -53,7 +53,7 @@ class ApiKey(Section):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     """The SHA-256 of the key, in hexadecimal; `headrace keys new` makes both."""
 
-    tenant: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")
+    tenant: str = Field(pattern=NAME)
     """Whose data the key opens."""
 
     roles: tuple[Role, ...] = ("read",)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pydantic import model_validator
+
+from retrieval.settings.agreement import policy_faults, port_faults
 from retrieval.settings.base import Section
 from retrieval.settings.caching import CacheSettings
 from retrieval.settings.engines import ChunkingSettings, EncodersSettings, IndexSettings, RerankSettings
@@ -62,3 +65,14 @@ class Settings(Section):
 
     log: LogSettings = LogSettings()
     """The log."""
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Settings:
+        ports = (
+            ("server.port", self.server.port),
+            ("http.port", self.http.port),
+            ("server.metrics_port", self.server.metrics_port),
+        )
+        if faults := [*port_faults(ports), *policy_faults(self.generation.routing.rules, self.auth.keys)]:
+            raise ValueError("; ".join(faults))
+        return self

@@ -98,6 +98,33 @@ def test_config_show_prints_a_table(capsys):
     assert '"elsewhere"' in out
 
 
+def test_config_check_names_files_that_are_not_there(capsys, tmp_path):
+    """A missing tokenizer, certificate or GGUF file is told before a server is started, by its setting."""
+    backends = [
+        {"name": "own", "kind": "llama", "model": "gone.gguf"},
+        {
+            "name": "llm",
+            "kind": "openai",
+            "model": "m",
+            "base_url": "https://h/v1",
+            "tokenizer": "gone.json",
+            "tls_ca_file": "gone.pem",
+        },
+    ]
+    environ = {
+        "HEADRACE_GENERATION__BACKENDS": json.dumps(backends),
+        "HEADRACE_GENERATION__DEFAULT_BACKEND": "auto",
+        "HEADRACE_CONTEXT__TOKENIZER": "bundled",
+    }
+    code, _, err = run(capsys, "config", "check", environ=environ)
+    assert code == 2
+    for named in ("'own': model", "'llm': tokenizer", "'llm': tls_ca_file"):
+        assert named in err
+    for name in ("gone.gguf", "gone.json", "gone.pem"):
+        (tmp_path / name).touch()
+    assert run(capsys, "config", "check", environ=environ)[0] == 0
+
+
 def test_config_check_is_good(capsys):
     """Settings that can be used give exit code 0, and say where they come from."""
     assert run(capsys, "config", "check") == (0, "the defaults: good\n", "")
