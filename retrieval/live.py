@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+from retrieval.errors import ConfigError
 from retrieval.settings import Settings
-from retrieval.settings.load import Loaded, leaves
+from retrieval.settings.load import Loaded, faults_of, leaves
+
+# Who answers whom. While one of the first waits for a restart the second wait with it: a rule that went at once would
+# leave the backend or the key that it was for to go on without it, and a new name may have nobody behind it yet.
+_PARTIES = frozenset({"generation.backends", "auth.keys"})
+_TERMS = frozenset(
+    {
+        "generation.default_backend",
+        "generation.max_output_tokens",
+        "generation.routing.rules",
+        "generation.conversation.rewrite",
+        "generation.conversation.rewrite_backend",
+        "generation.conversation.summarise",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,36 +64,47 @@ class LiveSettings:
     def reload(self) -> Reload:
         """Reads the sources again and takes over what can change without a restart.
 
+        While backends or keys wait for one, so do the rules and all else that names backends.
+
         Raises:
             ConfigError: the new settings cannot be used; the old ones stay in force.
         """
         asked = self._load()
         before = {path: value for path, value, _ in leaves(self.current)}
-        different = [(path, live) for path, value, live in leaves(asked.settings) if before[path] != value]
-        merged = _merge(self.current, asked.settings)
+        different = {path: live for path, value, live in leaves(asked.settings) if before[path] != value}
+        held = _TERMS if _PARTIES & different.keys() else frozenset()
+        taken = {path for path, live in different.items() if live and path not in held}
+        merged = _merge(self.current, asked.settings, taken)
         self._loaded = Loaded(merged, asked.origins, asked.file)
         for subscriber in self._subscribers:
             subscriber(merged)
         return Reload(
-            changed=tuple(path for path, live in different if live),
-            needs_restart=tuple(path for path, live in different if not live),
+            changed=tuple(path for path in different if path in taken),
+            needs_restart=tuple(path for path in different if path not in taken),
             asked=asked,
         )
 
 
-def _merge(current: BaseModel, asked: BaseModel) -> Settings:
-    merged = _merge_section(current, asked)
+def _merge(current: Settings, asked: Settings, taken: AbstractSet[str]) -> Settings:
+    """Returns the settings with the taken paths as asked.
+
+    Raises:
+        ConfigError: what is taken does not agree with what has to wait.
+    """
+    try:
+        merged = _merge_section(current, asked, taken, "")
+    except ValidationError as error:
+        raise ConfigError(tuple(f"{fault}; it needs a restart" for fault in faults_of(error, {}))) from error
     assert isinstance(merged, Settings)
     return merged
 
 
-def _merge_section(current: BaseModel, asked: BaseModel) -> BaseModel:
+def _merge_section(current: BaseModel, asked: BaseModel, taken: AbstractSet[str], prefix: str) -> BaseModel:
     values = {}
-    for name, field in type(current).model_fields.items():
-        old, new = getattr(current, name), getattr(asked, name)
+    for name in type(current).model_fields:
+        old, new, path = getattr(current, name), getattr(asked, name), f"{prefix}{name}"
         if isinstance(old, BaseModel):
-            values[name] = _merge_section(old, new)
+            values[name] = _merge_section(old, new, taken, f"{path}.")
         else:
-            extra = field.json_schema_extra
-            values[name] = new if isinstance(extra, dict) and extra.get("reloadable") else old
+            values[name] = new if path in taken else old
     return type(current).model_validate(values)

@@ -54,7 +54,7 @@ def load_settings(file: Path | None, environ: Mapping[str, str], flags: Mapping[
     try:
         return Loaded(Settings.model_validate(tree), origins, path)
     except ValidationError as error:
-        raise ConfigError(tuple(_faults(error, origins))) from error
+        raise ConfigError(tuple(faults_of(error, origins))) from error
 
 
 def leaves(section: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any, bool]]:
@@ -132,7 +132,8 @@ def _anchor_folder(tree: dict[str, Any], origins: Mapping[str, str], file: Path 
         tree["data"]["folder"] = str(file.parent / tree["data"]["folder"])
 
 
-def _faults(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str]:
+def faults_of(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str]:
+    """Yields a line for each fault: the setting, what is wrong, and where it came from."""
     for fault in error.errors(include_url=False, include_input=False):
         path = ".".join(str(part) for part in fault["loc"]) or "settings"
         message = (
