@@ -19,8 +19,8 @@ from retrieval.route import GenerationReport, RouteReport
 class Stage(enum.Enum):
     """The stages of a request, in their order."""
 
-    ADMIT = "admit"
     REWRITE = "rewrite"
+    ADMIT = "admit"
     LOOKUP = "lookup"
     EMBED = "embed"
     MATCH = "match"

@@ -1,6 +1,6 @@
 """The request path, top to bottom: every stage of a request is one `with` block, in the order in which it runs.
 
-Retrieve: admit, rewrite, then those of `finding`: lookup, embed, search, fuse, fetch, rerank, assemble. Generate: the
+Retrieve: rewrite, admit, then those of `finding`: lookup, embed, search, fuse, fetch, rerank, assemble. Generate: the
 same, then match, route, generate, verify. Only a conversation is rewritten. A known answer that still holds skips
 route, generate and verify. The permit is for retrieval alone: answers wait in the queues of their backends.
 """
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from encoders.sparse import AsyncSparseEncoder
 from encoders.types import AsyncDenseEncoder
 from indexers.index import Catalog
 from rerank.types import AsyncReranker
 from retrieval.admission import Admission
+from retrieval.answers.gates import Match
 from retrieval.assembly import PassageCounter
 from retrieval.caching.caches import Caches
 from retrieval.clock import Stage, StageClock
@@ -26,6 +27,8 @@ from retrieval.dispatch.dispatcher import Dispatcher
 from retrieval.errors import NotCached
 from retrieval.finding import Finder, FindingEngines
 from retrieval.live import LiveSettings
+from retrieval.reuse import Reuse
+from retrieval.route import Priority
 from retrieval.routing.asking import Reading
 from retrieval.routing.router import Router
 from retrieval.scope import ModelRevisions
@@ -88,7 +91,7 @@ class Pipeline:
         self._asker = Asker(self._router, dispatcher.services, summaries, self._generation)
         rewriter = Rewriter(lambda: self._generation().conversation)
         self._conversing = Conversing(rewriter, summaries, self._router, dispatcher, self._generation)
-        self._writer = Writer(engines.caches.answers, dispatcher, self._generation)
+        self._writer = Writer(engines.caches.answers, self._router, dispatcher, self._generation)
 
     async def retrieve(self, request: RetrieveRequest, clock: StageClock, deadline: Deadline) -> Retrieved:
         """Finds the passages that answer a question, and assembles them.
@@ -97,8 +100,10 @@ class Pipeline:
         """
         trace = Trace(clock)
         reading = Reading(self._engines.counter, request.thresholds.context_tokens)
-        async with self._gate.admitted(request, trace, deadline) as target:
-            task = task_of(await self._rewrite(request, trace, deadline), target, reading)
+        backend = self._generation().default_backend
+        searched = await self._rewrite(request, backend, Priority.INTERACTIVE, trace, deadline)
+        async with self._gate.admitted(searched, trace, deadline) as target:
+            task = task_of(searched, target, reading)
             known = await self._finder.look_up(task, None, trace, deadline)
             if known.found is None and request.cache_control.only_if_cached:
                 raise NotCached("result")
@@ -128,8 +133,9 @@ class Pipeline:
         """
         trace = Trace(clock)
         inquiry = self._asker.inquire(request, deadline)
-        async with self._gate.admitted(request.retrieve, trace, deadline) as target:
-            task = task_of(await self._rewrite(request.retrieve, trace, deadline), target, inquiry.reading)
+        searched = await self._rewrite(request.retrieve, request.backend, None, trace, deadline)
+        async with self._gate.admitted(searched, trace, deadline, request.priority) as target:
+            task = task_of(searched, target, inquiry.reading)
             known = await self._finder.look_up(task, None, trace, deadline)
             found = await self._finder.find(task, known, trace, deadline)
         with clock.stage(Stage.ROUTE):
@@ -144,9 +150,10 @@ class Pipeline:
 
     async def _read(self, inquiry: Inquiry, trace: Trace, deadline: Deadline) -> Writing:
         """Retrieves, and decides whether an earlier answer serves or which backend writes a new one."""
-        request = inquiry.request.retrieve
-        async with self._gate.admitted(request, trace, deadline) as target:
-            task = task_of(await self._rewrite(request, trace, deadline), target, inquiry.reading)
+        request, wanted = inquiry.request.retrieve, inquiry.request
+        searched = await self._rewrite(request, wanted.backend, wanted.priority, trace, deadline)
+        async with self._gate.admitted(searched, trace, deadline, wanted.priority) as target:
+            task = task_of(searched, target, inquiry.reading)
             enabled, sentences = self._answers.enabled, self._generation().extractive_sentences
             asked = answer_of(inquiry, task, sentences) if enabled else None
             known = await self._finder.look_up(task, asked, trace, deadline)
@@ -155,6 +162,8 @@ class Pipeline:
             asked = None
         with trace.clock.stage(Stage.MATCH):
             match = known.match or self._answers.gates.match(asked, found, known.equal)
+        if match.kept is not None and not self._router.permits(inquiry.asking, found, match.kept.answer.backend):
+            match = Match(replace(match.report, reuse=Reuse.NONE, reason="rule", shadowed=False))
         if match.replay is None and request.cache_control.only_if_cached:
             raise NotCached("answer")
         route = None
@@ -167,11 +176,14 @@ class Pipeline:
     def _generation(self) -> GenerationSettings:
         return self._live.current.generation
 
-    async def _rewrite(self, request: RetrieveRequest, trace: Trace, deadline: Deadline) -> RetrieveRequest:
+    async def _rewrite(
+        self, request: RetrieveRequest, backend: str, priority: Priority | None, trace: Trace, deadline: Deadline
+    ) -> RetrieveRequest:
+        """Before the permit is taken, which is for retrieval and not for waiting for a model."""
         if not request.turns:
             return request
         with trace.clock.stage(Stage.REWRITE):
-            return await self._conversing.standalone(request, trace, deadline)
+            return await self._conversing.standalone(request, backend, priority, trace, deadline)
 
     async def _answer(self, writing: Writing, trace: Trace, deadline: Deadline) -> AsyncGenerator[GenerateEvent, None]:
         report, route = writing.match.report, writing.route

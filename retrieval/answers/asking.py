@@ -21,6 +21,8 @@ class AnswerShape:
     template: int
     instructions: str
     conversation: str  # what the model reads of earlier turns
+    worded: str  # the question as the model reads it, where it was searched in other words
+    max_cost: float  # the ceiling that held; 0 for none
     extractive_sentences: int
     backend: str  # that was asked for, by name or as the router's choice
     backends: tuple[tuple[str, str], ...]  # that may have answered, each with its model

@@ -65,7 +65,8 @@ async def answer_pieces(
                     yield Delta(text, event.reasoning, event.tool_calls)
             elif isinstance(event, Began):
                 backend = event.backend
-                stand_in = backend != wanted or event.prompt.context is not context
+                read = event.prompt.context.citations
+                stand_in = backend != wanted or len(read) < len(context.citations)
                 parser = CitationParser(event.prompt.context.citations, event.prompt.sources.numbers)
             elif isinstance(event, Finished):
                 yield Ended(event.end, event.report, stand_in, "".join(settled), parser)
@@ -73,6 +74,12 @@ async def answer_pieces(
     raise BackendCut(backend, parser.emitted_chars, "its stream has no end")
 
 
+def chars_of(delta: Delta) -> int:
+    """Returns the characters that a piece holds, a few for each call of a function besides."""
+    calls = sum(16 + len(call.id) + len(call.name) + len(call.arguments) for call in delta.tool_calls)
+    return len(delta.text) + len(delta.reasoning) + calls
+
+
 def size_of(piece: Delta | Ended) -> int:
     """Returns the bytes of a piece, about."""
-    return 64 + (4 * (len(piece.text) + len(piece.reasoning)) if isinstance(piece, Delta) else 0)
+    return 64 + (4 * chars_of(piece) if isinstance(piece, Delta) else 0)

@@ -95,7 +95,8 @@ class Lane:
 
     def _patience_ns(self, ticket: Ticket, now_ns: int) -> int:
         useful_ns = ticket.deadline_ns - now_ns - self._holding.mean_ns
-        return min(self._settings().max_wait_ms * 1_000_000, useful_ns)
+        waited_ns = now_ns - ticket.since_ns if ticket.since_ns else 0
+        return min(self._settings().max_wait_ms * 1_000_000 - waited_ns, useful_ns)
 
     def _first_token(self, taken_ns: int, elapsed_ns: int) -> None:
         self._limit.first_token(taken_ns, taken_ns + elapsed_ns, self._settings().latency_tolerance)

@@ -17,7 +17,7 @@ from retrieval.dispatch.hedging import Race, answers_as_well, hedge_delay_s
 from retrieval.dispatch.service import BackendService
 from retrieval.dispatch.spending import HedgeBudget, RetryBudget
 from retrieval.dispatch.types import Job, Leg, Route
-from retrieval.errors import BackendTimeout, BackendUnavailable, Overloaded
+from retrieval.errors import BackendTimeout, BackendUnavailable, NoBackendAllowed, Overloaded
 from retrieval.route import GenerationReport, Outcome
 from retrieval.settings.generation import ResilienceSettings
 from retrieval.types import BackendEnd, Delta
@@ -64,6 +64,9 @@ class Pursuit:
             Overloaded: none has room; with the shortest time after which one may.
         """
         for number, leg in enumerate(self._route.legs):
+            if not self._job.permits(leg.service.settings.name):
+                continue
+            self._paid = True  # another backend is asked for the first time, which doubles nobody's load
             won = await self._ask(leg, last=number == len(self._route.legs) - 1)
             if won is not None:
                 return won
@@ -106,6 +109,10 @@ class Pursuit:
             exchange = await self._enter(endpoint, leg)
             if exchange is None:
                 continue
+            if not self._job.permits(service.settings.name):  # the rules may have changed while it waited
+                exchange.abandon(Outcome.REFUSED)
+                exchange.release()
+                return None
             sent += 1
             try:
                 return await self._first(exchange, leg)
@@ -154,7 +161,7 @@ class Pursuit:
         pause_ns = backoff_ns * (0.5 + self._means.jitter())
         if isinstance(failure, BackendUnavailable):
             pause_ns = max(pause_ns, failure.retry_after_s * 1e9)
-        if self._means.now_ns() + pause_ns >= self._job.ticket.deadline_ns:
+        if self._means.now_ns() + pause_ns >= self._job.params.deadline_ns:
             return False
         if not patient and pause_ns > LONGEST_PAUSE_NS:
             return False
@@ -164,8 +171,8 @@ class Pursuit:
 
     def _pay(self) -> None:
         """Pays for a request that is sent after another has failed; raises why that one did when it must not be."""
-        late = self._means.now_ns() >= self._job.ticket.deadline_ns
-        if not self._paid and (late or not self._means.retries.take()):
+        late = bool(self._failures) and self._means.now_ns() >= self._job.params.deadline_ns
+        if late or not (self._paid or self._means.retries.take()):
             raise self._why_not()
         self._paid = True
 
@@ -175,6 +182,8 @@ class Pursuit:
             service = self._means.services[other.service.settings.name]
             complexity = self._route.report.complexity
             if other is not leg and not answers_as_well(service.settings, leg.service.settings, complexity):
+                continue
+            if not self._job.permits(service.settings.name):
                 continue
             spare = service.spare(self._job, [exchange.endpoint for exchange in self._exchanges])
             if spare is not None and self._means.hedges.take():
@@ -187,4 +196,6 @@ class Pursuit:
             return most_telling(self._failures)
         if self._refusals:
             return min(self._refusals, key=lambda refusal: refusal.retry_after_ms)
+        if not self._left_alone:
+            return NoBackendAllowed(tuple((leg.service.settings.name, "rule") for leg in self._route.legs))
         return min(self._left_alone, key=lambda error: error.retry_after_s)

@@ -19,6 +19,9 @@ class Ticket:
     tenant: str
     priority: Priority
     deadline_ns: int  # on the clock of time.monotonic_ns
+    since_ns: int = (
+        0  # when it began to wait, on the same clock, if it has waited before; its patience counts from then
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,9 @@ class Route:
 
     legs: tuple[Leg, ...]  # never empty
     report: RouteReport
+    wanted: str = (
+        ""  # the backend that would answer if all were well and there was time; an answer of another is a stand-in's
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,7 @@ class Job:
     root: str  # names all that stands before the sources in its prompts, see `Arranger`
     prompt: Callable[[Context, Arrangement], Prompt]
     affinity: str = ""  # requests with the same one go to the same server of a backend while it can take them
+    permits: Callable[[str], bool] = lambda backend: True  # whether the rules of now let a backend see it
 
 
 @dataclass(frozen=True, slots=True)

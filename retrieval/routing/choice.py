@@ -32,6 +32,12 @@ def ranked(prospects: Iterable[Prospect]) -> list[Prospect]:
     return sorted((each for each in prospects if not each.excluded), key=lambda each: (each.late, each.score))
 
 
+def most_wanted(prospects: Iterable[Prospect]) -> str:
+    """Returns who would answer if all were well and nobody was in haste; empty when nobody may."""
+    well = [each for each in prospects if each.excluded in ("", "unhealthy")]
+    return min(well, key=lambda each: each.score).name if well else ""
+
+
 def reason(best_first: Sequence[Prospect]) -> str:
     """Returns what speaks most for the first against the second: `latency`, `cost` or `capability`; else `only`."""
     if len(best_first) < 2:

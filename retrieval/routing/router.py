@@ -13,7 +13,7 @@ from retrieval.dispatch.types import Leg, Route, Service
 from retrieval.errors import BackendForbidden, BackendUnknown, InvalidRequest, NoBackendAllowed
 from retrieval.route import Candidate, RouteReport
 from retrieval.routing.asking import Asking, Reading, Subject
-from retrieval.routing.choice import narrowed, ranked, reason
+from retrieval.routing.choice import most_wanted, narrowed, ranked, reason
 from retrieval.routing.complexity import complexity
 from retrieval.routing.fits import Fit, Measure
 from retrieval.routing.prospects import Forecast, Prospect
@@ -81,12 +81,22 @@ class Router:
             best_first = [forecast.prospect(services[0], measure.fit(services[0], found.context))]
             return _route("named", best_first, [], forecast, rules)
         prospects = [forecast.prospect(each, _fit(measure, each, found.context)) for each in services]
-        prospects = narrowed(prospects, _ceiling(asking.max_cost, settings.max_cost))
+        prospects = narrowed(prospects, self.ceiling(asking.max_cost))
         best_first = ranked(prospects)
         excluded = [each.candidate() for each in prospects if each.excluded] + self._forbidden(rules)
         if not best_first:
             raise NoBackendAllowed(tuple((each.backend, each.excluded) for each in excluded))
-        return _route(reason(best_first), best_first, excluded, forecast, rules)
+        return _route(reason(best_first), best_first, excluded, forecast, rules, most_wanted(prospects))
+
+    def ceiling(self, asked: float) -> float:
+        """Returns the lower of the request's and the configured ceiling of price, of which 0 is none."""
+        return min((each for each in (asked, self._settings().routing.max_cost) if each > 0.0), default=0.0)
+
+    def permits(self, asking: Asking, found: Found, backend: str) -> bool:
+        """Tells whether the rules in force now let a backend see the request and what was found."""
+        service = self._services.get(backend)
+        rules = applying(self._settings().routing.rules, asking.who, found.context)
+        return service is not None and not forbidding(rules, service.settings)
 
     def _permitted(self, backend: str, rules: Sequence[RouteRule]) -> tuple[str, ...]:
         if backend != AUTO and backend not in self._services:
@@ -124,17 +134,13 @@ def _fit(measure: Measure, service: Service, context: Context) -> Fit | None:
         return None  # another backend may have the room
 
 
-def _ceiling(asked: float, configured: float) -> float:
-    """Returns the lower of two ceilings, of which 0 is none."""
-    return min((each for each in (asked, configured) if each > 0.0), default=0.0)
-
-
 def _route(
     why: str,
     best_first: Sequence[Prospect],
     excluded: Sequence[Candidate],
     forecast: Forecast,
     rules: Sequence[RouteRule],
+    wanted: str = "",
 ) -> Route:
     report = RouteReport(
         backend=best_first[0].name,
@@ -143,4 +149,4 @@ def _route(
         rules=tuple(rule.name for rule in rules),
         candidates=(*(each.candidate() for each in best_first), *excluded),
     )
-    return Route(tuple(Leg(each.service, each.fit.context) for each in best_first if each.fit), report)
+    return Route(tuple(Leg(each.service, each.fit.context) for each in best_first if each.fit), report, wanted)

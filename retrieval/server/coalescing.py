@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from retrieval.dispatch.answering import chars_of
 from retrieval.types import Delta, GenerateEvent
 
 _MOST_CHARS = 16 * 1024
@@ -56,7 +57,7 @@ class _Ahead:
             await self._sleep()
         last = self._events[-1] if self._events else None
         if isinstance(event, Delta):
-            self._chars += len(event.text) + len(event.reasoning) + 1
+            self._chars += chars_of(event) + 1
             if isinstance(last, Delta):
                 self._events[-1] = _joined(last, event)
                 return

@@ -13,6 +13,7 @@ from typing import TypeVar
 from grpc import StatusCode
 
 from retrieval.clock import StageClock
+from retrieval.errors import ShuttingDown
 from retrieval.identity import DEFAULT_TENANT, Authenticator, require
 from retrieval.scope import Identity
 from retrieval.server.access import is_public, role_of
@@ -83,6 +84,10 @@ class Gate:
             with self._metrics.in_flight(call.method):
                 result = await work()
         except asyncio.CancelledError as cancelled:
+            if self._drain.over and (task := asyncio.current_task()) is not None:
+                task.uncancel()
+                code = StatusCode.UNAVAILABLE
+                return await refuse(failure_of(ShuttingDown(), call.request_id))
             if _task_is_cancelled():
                 self._end(method, call, StatusCode.CANCELLED, None, call.clock.elapsed_ns())
                 raise

@@ -13,6 +13,7 @@ from indexers.types import CollectionKey
 from retrieval.admission import Admission
 from retrieval.clock import Stage
 from retrieval.deadline import Deadline
+from retrieval.route import Priority
 from retrieval.scope import ModelRevisions, Scope
 from retrieval.trace import Trace
 from retrieval.types import RetrieveRequest
@@ -36,11 +37,17 @@ class Gate:
     models: ModelRevisions
 
     @asynccontextmanager
-    async def admitted(self, request: RetrieveRequest, trace: Trace, deadline: Deadline) -> AsyncIterator[Target]:
+    async def admitted(
+        self,
+        request: RetrieveRequest,
+        trace: Trace,
+        deadline: Deadline,
+        priority: Priority = Priority.INTERACTIVE,
+    ) -> AsyncIterator[Target]:
         """Holds a permit while the body runs; the time until then is charged to ADMIT."""
         async with AsyncExitStack() as held:
             with trace.clock.stage(Stage.ADMIT):
-                waited_ns = await self.admission.acquire(deadline, request.tenant)
+                waited_ns = await self.admission.acquire(deadline, request.tenant, priority)
                 held.callback(self.admission.release)
                 trace.clock.charge(queue_ns=waited_ns)
                 async with deadline.bound(Stage.ADMIT):

@@ -5,9 +5,11 @@ What was written is kept when it may serve again, and the cache learns how answe
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 
@@ -24,9 +26,10 @@ from retrieval.dispatch.dispatcher import Dispatcher
 from retrieval.dispatch.types import Route
 from retrieval.errors import BackendError, DeadlineExceeded, Overloaded
 from retrieval.reuse import ReuseReport
+from retrieval.routing.router import Router
 from retrieval.scope import within
 from retrieval.settings.generation import GenerationSettings
-from retrieval.stages.ask import Inquiry
+from retrieval.stages.ask import Inquiry, Times
 from retrieval.types import Delta, Found
 
 _BOUNDS = Bounds(max_items=1_000_000, max_bytes=2 * 1024 * 1024)
@@ -47,8 +50,11 @@ class Writing:
 class Writer:
     """Writes answers. `settings` gives those in force."""
 
-    def __init__(self, cache: AnswerCache, dispatcher: Dispatcher, settings: Callable[[], GenerationSettings]) -> None:
+    def __init__(
+        self, cache: AnswerCache, router: Router, dispatcher: Dispatcher, settings: Callable[[], GenerationSettings]
+    ) -> None:
         self._cache = cache
+        self._router = router
         self._dispatcher = dispatcher
         self._settings = settings
         self._flight: StreamFlight[Delta | Ended] = StreamFlight(_BOUNDS, size_of)
@@ -64,7 +70,7 @@ class Writer:
         """
         asked = writing.asked
         if asked is None or asked.control.no_cache:
-            pieces = self._pieces(writing, deadline.at_ns, deadline.at_ns)
+            pieces = self._pieces(writing, Times(deadline.at_ns, deadline.at_ns, time.monotonic_ns()))
         else:
             pieces = self._shared(_stream_key(asked, writing), writing, deadline)
         async with aclosing(pieces):
@@ -107,9 +113,10 @@ class Writer:
 
         When he was refused, the next one asks for himself, who may have more time.
         """
-        begun = False
+        begun, since_ns = False, time.monotonic_ns()
         while True:
-            stream = self._flight.follow(key, lambda: self._pieces(writing, deadline.at_ns, self._latest_ns()))
+            times = Times(deadline.at_ns, self._latest_ns(), since_ns)
+            stream = self._flight.follow(key, partial(self._pieces, writing, times))
             try:
                 async with aclosing(stream):
                     async for piece in stream:
@@ -125,7 +132,8 @@ class Writer:
         assert writing.match.pending is not None
         try:
             latest_ns = self._latest_ns()
-            async with aclosing(self._pieces(writing, latest_ns, latest_ns)) as pieces:
+            times = Times(latest_ns, latest_ns, time.monotonic_ns())
+            async with aclosing(self._pieces(writing, times)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Ended) and Made(piece.verified, piece.end, piece.report.backend).whole:
                         text = piece.verified.text
@@ -134,10 +142,12 @@ class Writer:
         except (BackendError, DeadlineExceeded, Overloaded) as error:
             _log.warning("answer_not_compared", key=writing.match.report.key, error=type(error).__name__)
 
-    def _pieces(self, writing: Writing, wait_until_ns: int, deadline_ns: int) -> AsyncGenerator[Delta | Ended, None]:
-        assert writing.route is not None
-        events = self._dispatcher.stream(writing.route, writing.inquiry.job(wait_until_ns, deadline_ns))
-        return answer_pieces(events, writing.route.report.backend, writing.found.context)
+    def _pieces(self, writing: Writing, times: Times) -> AsyncGenerator[Delta | Ended, None]:
+        route = writing.route
+        assert route is not None
+        permits = partial(self._router.permits, writing.inquiry.asking, writing.found)
+        events = self._dispatcher.stream(route, writing.inquiry.job(times, permits))
+        return answer_pieces(events, route.wanted or route.report.backend, writing.found.context)
 
     def _latest_ns(self) -> int:
         """No caller's deadline is that of work that others may join."""
@@ -145,5 +155,8 @@ class Writer:
 
 
 def _stream_key(asked: Asked, writing: Writing) -> CacheKey:
-    """Names an answer by its exact prompt: the question as it is worded, the context as it was assembled."""
-    return within(asked.partition, "stream", asked.question, writing.found.context.text)
+    """Names an answer by its exact prompt, who may write it, and how it waits: nobody joins what is not for him."""
+    assert writing.route is not None
+    legs = sorted(leg.service.settings.name for leg in writing.route.legs)
+    priority = writing.inquiry.request.priority.name
+    return within(asked.partition, "stream", asked.question, writing.found.context.text, priority, *legs)

@@ -1,6 +1,7 @@
 """A small piece of text that a model writes beside an answer: a rewritten question, a summary of earlier turns.
 
-It goes to the backends that the same hard rules allow as the request itself, never to one that only quotes.
+It goes to the backends that the same hard rules allow as the request itself, to none but the one that the request names
+if it names one, and never to one that only quotes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from retrieval.errors import BackendCut, NoBackendAllowed
 from retrieval.route import Priority
 from retrieval.routing.asking import Asking
 from retrieval.routing.router import Router
-from retrieval.settings.generation import AUTO, GenerationSettings
+from retrieval.settings.generation import GenerationSettings
 from retrieval.stages.ask import subject_of
 from retrieval.types import (
     Arrangement,
@@ -41,6 +42,7 @@ class Aside:
     dispatcher: Dispatcher
     settings: Callable[[], GenerationSettings]
     request: RetrieveRequest
+    backend: str  # that the request is for; `auto` for the router's choice
     priority: Priority
 
     async def write(self, instructions: str, text: str, max_output_tokens: int, deadline_ns: int) -> tuple[str, str]:
@@ -53,7 +55,7 @@ class Aside:
         """
         ticket = Ticket(self.request.tenant, self.priority, deadline_ns)
         asking = Asking(
-            backend=self.settings().conversation.rewrite_backend or AUTO,
+            backend=self.settings().conversation.rewrite_backend or self.backend,
             subject=subject_of(self.request),
             instructions=instructions,
             question=text,

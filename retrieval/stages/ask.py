@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retrieval.assembly import PassageCounter
 from retrieval.caching.keys import Purpose, hash_parts
@@ -19,6 +19,15 @@ from retrieval.types import Arrangement, Context, GenerateRequest, GenerationPar
 
 
 @dataclass(frozen=True, slots=True)
+class Times:
+    """When an answer must have begun and be whole, and since when it is waited for; on the clock of monotonic_ns."""
+
+    wait_until_ns: int
+    deadline_ns: int
+    since_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Inquiry:
     """A request for an answer, before anything was searched."""
 
@@ -27,17 +36,18 @@ class Inquiry:
     reading: Reading
     history: Fitted
     backends: tuple[tuple[str, str], ...]  # that may answer as far as is known, each with its model
+    max_cost: float  # the ceiling that holds; 0 for none
 
-    def job(self, wait_until_ns: int, deadline_ns: int) -> Job:
-        """Returns the answer that is wanted of a backend: begun by then, and whole by then."""
+    def job(self, times: Times, permits: Callable[[str], bool]) -> Job:
+        """Returns the answer that is wanted of a backend."""
         asking, request = self.asking, self.request
 
         def prompt(context: Context, sources: Arrangement) -> Prompt:
             return Prompt(asking.instructions, context, asking.question, sources, asking.conversation, request.tools)
 
-        ticket = Ticket(asking.ticket.tenant, asking.ticket.priority, wait_until_ns)
-        params = GenerationParams(request.max_output_tokens, request.temperature, deadline_ns, request.session)
-        return Job(ticket, params, _root(asking), prompt, request.session)
+        ticket = replace(asking.ticket, deadline_ns=times.wait_until_ns, since_ns=times.since_ns)
+        params = GenerationParams(request.max_output_tokens, request.temperature, times.deadline_ns)
+        return Job(ticket, params, _root(asking), prompt, _affinity(request), permits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +84,8 @@ class Asker:
             ticket=Ticket(retrieve.tenant, request.priority, deadline.at_ns),
         )
         backends = tuple((service.settings.name, service.model) for service in services)
-        return Inquiry(request, asking, self.router.reading(asking), history, backends)
+        ceiling = self.router.ceiling(request.max_cost)
+        return Inquiry(request, asking, self.router.reading(asking), history, backends, ceiling)
 
     def _history(self, request: RetrieveRequest, counter: PassageCounter) -> Fitted:
         settings = self.settings().conversation
@@ -93,6 +104,13 @@ def subject_of(request: RetrieveRequest) -> Subject:
 def owner_of(request: RetrieveRequest) -> Owner:
     """Returns whose conversation it is."""
     return Owner(request.tenant, request.data_policy, request.collection)
+
+
+def _affinity(request: GenerateRequest) -> str:
+    """Names the conversation, apart from those of other tenants that have the same name for theirs."""
+    if not request.session:
+        return ""
+    return hash_parts(Purpose.ANSWER, (request.retrieve.tenant, request.session)).hex()
 
 
 def _root(asking: Asking) -> str:

@@ -29,9 +29,14 @@ class Conversing:
     dispatcher: Dispatcher
     settings: Callable[[], GenerationSettings]
 
-    async def standalone(self, request: RetrieveRequest, trace: Trace, deadline: Deadline) -> RetrieveRequest:
-        """Returns the request with a question that can be searched by itself."""
-        model = self._aside(request, Priority.INTERACTIVE)
+    async def standalone(
+        self, request: RetrieveRequest, backend: str, priority: Priority | None, trace: Trace, deadline: Deadline
+    ) -> RetrieveRequest:
+        """Returns the request with a question that can be searched by itself.
+
+        `backend` is the one that the request is for; without a priority no model is asked, whatever the settings say.
+        """
+        model = None if priority is None else self._aside(request, backend, priority)
         standalone = await self.rewriter.standalone(request.query, request.turns, model, deadline.at_ns)
         if not standalone.changed:
             return request
@@ -44,15 +49,15 @@ class Conversing:
         settings = self.settings().conversation
         new = history.dropped - history.summarised
         if settings.summarise and new > 0 and not request.cache_control.no_store and request.thresholds.use_cache:
-            model = self._aside(request, Priority.BACKGROUND)
+            model = self._aside(request, inquiry.request.backend, Priority.BACKGROUND)
             self.summaries.start(owner_of(request), request.turns, history.dropped, model, settings)
 
     async def close(self) -> None:
         """Gives up the summaries that are being made."""
         await self.summaries.close()
 
-    def _aside(self, request: RetrieveRequest, priority: Priority) -> Aside:
-        return Aside(self.router, self.dispatcher, self.settings, request, priority)
+    def _aside(self, request: RetrieveRequest, backend: str, priority: Priority) -> Aside:
+        return Aside(self.router, self.dispatcher, self.settings, request, backend, priority)
 
 
 def conversation_report(request: RetrieveRequest, history: Fitted | None, trace: Trace) -> ConversationReport:

@@ -60,6 +60,8 @@ def answer_of(inquiry: Inquiry, task: Task, extractive_sentences: int) -> Asked 
         template=TEMPLATE,
         instructions=asking.instructions,
         conversation=conversation_text(asking.conversation),
+        worded=asking.question if asking.question != retrieve.query else "",
+        max_cost=inquiry.max_cost,
         extractive_sentences=extractive_sentences,
         backend=request.backend,
         backends=inquiry.backends,

@@ -20,7 +20,7 @@ from retrieval.route import GenerationReport
 _STEP = re.compile(r"[a-z_]{1,40}")
 # Why no answer served again: the gates' own reasons, and what the guard finds two questions to differ in.
 _REASONS = frozenset((
-    "none", "off", "no_cache", "truncated", "degraded", "unknown", "evidence", "age", "risk",
+    "none", "off", "no_cache", "truncated", "degraded", "unknown", "evidence", "age", "risk", "rule",
     "negation", "number", "unit", "date", "version", "identifier", "direction", "name", "symbol", "question_kind",
     "arguments", "substitution",
 ))  # fmt: skip

@@ -47,6 +47,8 @@ class Gateway:
     app: App
     client: Client
     address: str
+    live: LiveSettings
+    flags: dict[str, Any]  # the settings by path; what is changed here holds after `live.reload()`
 
     async def ask(self, question: str = QUESTION, **request: Any) -> Answered:
         """Asks, and returns what came; an error of the call is raised."""
@@ -103,6 +105,6 @@ async def gateway(
         await server.start()
         try:
             async with Client(address, timeout_s=PATIENCE_S) as client:
-                yield Gateway(app, client, address)
+                yield Gateway(app, client, address, live, flags)
         finally:
             await server.stop(0.5)

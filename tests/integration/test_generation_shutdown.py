@@ -10,6 +10,7 @@ import pytest
 
 from headrace.v1 import retrieval_pb2
 from retrieval.client import Client, document, retrieve_request
+from retrieval.client.messages import error_info
 from tests.fakes.gateways import Answered, collected
 from tests.fakes.openai_server import OpenAIServer, Send, Wait, answer, serving, sse, token
 from tests.integration.conftest import PATIENCE_S, ServerProcess, running, settings_text
@@ -72,7 +73,7 @@ async def test_sigterm_lets_open_streams_finish_and_takes_no_new_ones(tmp_path: 
 
 
 async def test_sigterm_ends_streams_that_outlast_the_grace(tmp_path: Path) -> None:
-    """Past the grace a stream ends with an error, never as if it were whole, and the backend is let go."""
+    """Past the grace a stream ends with SHUTTING_DOWN, never as if it were whole, and the backend is let go."""
     async with serving([Send(sse(token("Half "))), Wait(asyncio.Event())]) as backend:
         with running(tmp_path, settings(tmp_path, backend, 0.0)) as server:
             async with server.client() as client:
@@ -80,5 +81,9 @@ async def test_sigterm_ends_streams_that_outlast_the_grace(tmp_path: Path) -> No
                 assert await asyncio.to_thread(server.stop) == 0
                 for ended in await asyncio.gather(*streams, return_exceptions=True):
                     assert isinstance(ended, grpc.aio.AioRpcError)
+                    assert ended.code() is grpc.StatusCode.UNAVAILABLE
+                    info = error_info(ended)
+                    assert info is not None
+                    assert info.reason == "SHUTTING_DOWN"
         for exchange in backend.exchanges:
             await exchange.client_left.wait()

@@ -101,3 +101,13 @@ async def test_coalesced_fault_after_the_caller_left_is_not_lost_in_the_log(recw
     await events.aclose()
     await let_run()
     assert not recwarn.list
+
+
+async def test_coalesced_bounds_calls_of_functions_too():
+    """What piles up for a slow caller is bounded, whatever pieces are made of."""
+    source = Source(*[Delta("", "", (ToolCall(0, arguments="x" * 100_000),))] * 1000)
+    events = coalesced(source.events())
+    await anext(events)
+    await let_run()
+    await events.aclose()
+    assert source.read < 10

@@ -1092,7 +1092,8 @@ class AnswerReuse(_message.Message):
     """Whether an earlier answer served."""
     reason: _builtins.str
     """Why none did, by name: `unknown` when there was none, `evidence` when its passages are not found as they were,
-    `risk` when too little is known of how well it serves, or what the questions differ in, such as `number`.
+    `risk` when too little is known of how well it serves, `rule` when a rule forbids the backend that wrote it now, or
+    what the questions differ in, such as `number`.
     """
     key: _builtins.str
     """The answer that served or was stored, as `ReportAnswer` and `headrace cache explain` take it."""
