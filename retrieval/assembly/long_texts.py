@@ -14,7 +14,9 @@ LONGEST_TOKEN = 16
 """Code points of a token on average at most, in what is worth reading."""
 
 _PIECE_CHARS = 4096  # as long as what counters remember
-_SAMPLED_PIECES = 8
+_MOST_PIECES = 8  # that are counted where no budget ends the counting
+_SAMPLES = 8
+_SAMPLE_CHARS = 1024
 
 
 def pieces(text: str) -> Iterator[tuple[int, str]]:
@@ -40,13 +42,13 @@ def count_up_to(text: str, enough: int, counter: TokenCounter) -> int:
 
 
 def estimated_count(text: str, counter: TokenCounter) -> int:
-    """Counts the tokens of a text; of a long one a sample, and takes all of it to be as dense as the densest piece.
+    """Counts the tokens of a text; of a long one some samples, and takes all of it to be as dense as the densest.
 
-    Too few only for a text whose densest parts lie between the pieces that were looked at.
+    Too few only for a text whose densest parts lie between the samples.
     """
-    if len(text) <= _SAMPLED_PIECES * _PIECE_CHARS:
+    if len(text) <= _MOST_PIECES * _PIECE_CHARS:
         return sum(counter.count(piece) for _, piece in pieces(text))
-    last = len(text) - _PIECE_CHARS
-    starts = (last * sample // (_SAMPLED_PIECES - 1) for sample in range(_SAMPLED_PIECES))
-    densest = max(counter.count(text[start : start + _PIECE_CHARS]) for start in starts)
-    return -(-densest * len(text) // _PIECE_CHARS)
+    last = len(text) - _SAMPLE_CHARS
+    starts = (last * sample // (_SAMPLES - 1) for sample in range(_SAMPLES))
+    densest = max(counter.count(text[start : start + _SAMPLE_CHARS]) for start in starts)
+    return -(-densest * len(text) // _SAMPLE_CHARS)

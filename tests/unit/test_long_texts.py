@@ -35,5 +35,5 @@ def test_estimated_count_takes_a_long_text_to_be_as_dense_as_its_densest_sample(
     """The beginning and the end are always looked at, so what is dense there makes all of it count as dense."""
     counter = WordCounter()
     assert 100_000 <= estimated_count(LONG, counter) <= 101_000
-    assert counter.counted_chars < 40_000
+    assert counter.counted_chars < 10_000
     assert estimated_count(LONG + "." * 4096, WordCounter()) == len(LONG) + 4096

@@ -152,7 +152,7 @@ def test_tools_of_a_megabyte_are_refused_without_counting_them_all() -> None:
     with pytest.raises(InvalidRequest) as caught:
         it.reading(asking(tools=Tools(words(200_000))))
     assert caught.value.field == "tools"
-    assert counter.counted_chars < 50_000
+    assert counter.counted_chars < 20_000
 
 
 def test_each_leg_gets_what_fits_its_own_window() -> None:
