@@ -49,6 +49,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
     ({"messages": [{"role": "user", "content": "x"}] * 300}, "messages"),
     ({"messages": [*ASKED, *[{"role": "tool", "content": "x"}] * 10_000]}, "messages"),
+    ({"tools": [{"a": 1}] * 10_000}, "tools"),
     ({"tool_choice": "auto"}, "tool_choice"),
     ({"tool_choice": "required", "tools": []}, "tool_choice"),
     ({"messages": [{"role": "user", "content": "x"}, *[{"role": "tool", "content": "x" * 6000}] * 180]}, "messages"),

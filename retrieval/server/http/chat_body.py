@@ -14,6 +14,9 @@ from retrieval.server.http.bodies import Body, Count, refuse_unhonoured
 MAX_MESSAGES = 1000
 """Of a chat, instructions included; what is beyond is not even read."""
 
+MAX_TOOLS = 1000
+"""That may be offered to the model."""
+
 UNHONOURED: Mapping[str, Sequence[JsonValue]] = {
     "n": (1,),
     "top_p": (1,),
@@ -115,7 +118,7 @@ class ChatBody(Body):
     max_tokens: Count | None = None
     max_completion_tokens: Count | None = None
     temperature: float | None = None
-    tools: list[JsonValue] | None = None
+    tools: Annotated[list[JsonValue], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: JsonValue = None
     headrace: Extensions = Extensions()
     # These name the conversation, the first that is there:
