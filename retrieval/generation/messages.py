@@ -17,12 +17,31 @@ from retrieval.citations import CitationParser
 from retrieval.types import Conversation, Prompt, Speaker
 
 _SUMMARY = "(Earlier: {})"
-# ChatML, Llama 2 and 3, Mistral, Gemma, Phi, DeepSeek (with full-width bars), and the ends of sequences of most.
-_CONTROL = re.compile(
-    r"<[|\uff5c]|<</?SYS>>|\[/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|SYSTEM_PROMPT)\]"
-    r"|</?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn)>",
-    re.IGNORECASE,
+# What follows the bracket in the tokens with which chat templates end a turn or begin another, and in those for images
+# and padding: of ChatML, Llama, Mistral, Gemma, Phi, DeepSeek, Command R, EXAONE, GLM, T5, Granite and StarCoder. Some
+# have full-width letters.
+_ANGLED = (
+    r"[|\uff5c]|</?SYS>>|/?(?:(?-i:[A-Z][A-Z_]*_TOKEN)|s|[bes]o[sp]|[be]o[tm]|[be]od|pad|unk|cls|sep|mask"
+    r"|(?:bos|eos|pad|unk|cls|sep|mask|image_soft)_token|(?:start|end)_of_(?:turn|image|audio|text)|end_of_utterance"
+    r"|extra_id_\d+|reserved_\w+|unused_?\d+|fim_\w+)[>\uff1e]"
 )
+_SQUARE = (
+    r"[|\uff5c]/?\w+[|\uff5c][\]\uff3d]|/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|SYSTEM_PROMPT"
+    r"|MODEL_SETTINGS|ARGS|CALL_ID|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|[gs]?MASK|control_\d+)[\]\uff3d]"
+)
+# What marks thoughts and calls of functions. It gives nobody another voice.
+_ANGLED_PARTS = r"/?(?:think|(?:\w+:)?tool_(?:call|response)s?|function_calls?|arg_(?:key|value))[>\uff1e]"
+_SQUARE_PARTS = r"/?THINK[\]\uff3d]"
+
+
+def _openings(angled: str, square: str) -> re.Pattern[str]:
+    """Compiles what finds the bracket that one of the texts follows. One set of characters first makes it quick."""
+    either = rf"(?<=[<\uff1c])(?={angled})|(?<=[\[\uff3b])(?={square})"
+    return re.compile(rf"[<\[\uff1c\uff3b](?i:{either})")
+
+
+_CONTROL_IN_INSTRUCTIONS = _openings(_ANGLED, _SQUARE)
+_CONTROL = _openings(f"{_ANGLED}|{_ANGLED_PARTS}", f"{_SQUARE}|{_SQUARE_PARTS}")
 _NAMES = {Speaker.USER: "User", Speaker.ASSISTANT: "Assistant", Speaker.TOOL: "Tool"}
 
 
@@ -35,10 +54,16 @@ class ChatMessage:
 
 
 def chat_messages(prompt: Prompt) -> tuple[ChatMessage, ChatMessage]:
-    """Returns the system's turn, then the user's."""
+    """Returns the system's turn, then the user's, each without what could end it before its end.
+
+    Instructions come from the operator and from the app together, and not all who write for an app are to be trusted.
+    Tokens of turns have no business in them. Marks of thoughts and of calls have: the instructions that some models
+    come with show them how to write those.
+    """
     conversation = conversation_text(prompt.conversation)
     asked = user_message(prompt.sources.text, prompt.question, conversation, prompt.sources.ranking)
-    return ChatMessage("system", prompt.instructions), ChatMessage("user", _without_control(asked))
+    instructions = _broken_up(_CONTROL_IN_INSTRUCTIONS, prompt.instructions)
+    return ChatMessage("system", instructions), ChatMessage("user", _broken_up(_CONTROL, asked))
 
 
 def conversation_text(conversation: Conversation) -> str:
@@ -51,13 +76,13 @@ def conversation_text(conversation: Conversation) -> str:
     return "\n".join(lines)
 
 
-def _without_control(text: str) -> str:
+def _broken_up(control: re.Pattern[str], text: str) -> str:
     """Returns the text with a space in whatever a chat template might take for one of its own tokens.
 
     Model servers read such tokens where they are spelt out, so a passage could else end the user's turn and speak as
     the system.
     """
-    return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+    return control.sub(r"\g<0> ", text)
 
 
 @lru_cache(maxsize=512)
