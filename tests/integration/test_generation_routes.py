@@ -206,6 +206,8 @@ async def test_explain_route_generates_nothing(tmp_path: Path) -> None:
     [
         ({"tools": retrieval_pb2.Tools(definitions="{}")}, "tools.definitions"),
         ({"tools": retrieval_pb2.Tools(definitions='[{"a": 1}]', choice="{")}, "tools.choice"),
+        ({"tools": retrieval_pb2.Tools(definitions='[{"a": NaN}]')}, "tools.definitions"),
+        ({"tools": retrieval_pb2.Tools(definitions='[{"a": 1e999}]')}, "tools.definitions"),
         ({"instructions": "x" * 20_001}, "instructions"),
         ({"session": "x" * 257}, "session"),
         ({"max_cost": -1.0}, "max_cost"),
