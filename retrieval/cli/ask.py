@@ -71,19 +71,25 @@ async def answer(client: Client, request: GenerateRequest, *, streamed: bool) ->
     """
     text: list[str] = []
     retrieved: dict[str, Any] = {}
-    async for event in client.generate(request):
-        kind = event.WhichOneof("event")
-        if kind == "retrieved":
-            retrieved = plain(event.retrieved)
-        elif kind == "delta":
-            text.append(event.delta.text)
-            if streamed:
-                sys.stdout.write(event.delta.text)
-                sys.stdout.flush()
-        elif kind == "completed":
-            if streamed:
-                sys.stdout.write("\n" if text else f"{_NO_EVIDENCE}\n")
-            return _whole("".join(text), request, retrieved, plain(event.completed))
+    ended = False
+    try:
+        async for event in client.generate(request):
+            kind = event.WhichOneof("event")
+            if kind == "retrieved":
+                retrieved = plain(event.retrieved)
+            elif kind == "delta":
+                text.append(event.delta.text)
+                if streamed:
+                    sys.stdout.write(event.delta.text)
+                    sys.stdout.flush()
+            elif kind == "completed":
+                ended = True
+                if streamed:
+                    sys.stdout.write("\n" if text else f"{_NO_EVIDENCE}\n")
+                return _whole("".join(text), request, retrieved, plain(event.completed))
+    finally:
+        if streamed and text and not ended:
+            sys.stdout.write("\n")  # what is said of the failure stands on a line of its own
     raise WorkFailed("the answer broke off; discard it and ask again")
 
 

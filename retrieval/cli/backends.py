@@ -52,8 +52,8 @@ def check(
     else:
         show(check_table(checks))
         for _, found in checks:
-            if found.fault:
-                note(found.fault)
+            if found.complaint:
+                note(found.complaint if found.fault else f"{found.backend}: {found.complaint}")
     if failed := dict.fromkeys(found.backend for _, found in checks if not found.passed):
         raise WorkFailed(f"{' and '.join(map(repr, failed))} failed the check; mend or remove what is configured")
 
@@ -125,7 +125,7 @@ def check_value(server: int, found: BackendCheck) -> dict[str, Any]:
         "reports_cached": found.reports_cached,
         "cached_prompt_tokens": found.usage.cached_prompt_tokens,
         "first_token_ms": found.first_token_ms,
-        "fault": found.fault,
+        "fault": found.complaint,
     }
 
 

@@ -26,6 +26,9 @@ def new(
     name: Annotated[str, typer.Argument(help="What the log calls the key.")],
     tenant: Annotated[str, typer.Option("--tenant", help="Whose data the key opens.")] = "default",
     roles: Annotated[list[str] | None, typer.Option("--role", help="read, write or admin; may be given again.")] = None,
+    data_policy: Annotated[
+        str, typer.Option("--data-policy", help="A name for what may be done with the data, for caches and rules.")
+    ] = "",
     expires: Annotated[str, typer.Option("--expires", metavar="TIME", help="When the key ends, in ISO 8601.")] = "",
 ) -> None:
     """Make an API key, and the lines that admit it in headrace.toml. The key is shown this once."""
@@ -37,6 +40,7 @@ def new(
         "sha256": made.sha256,
         "tenant": tenant,
         "roles": roles or ["read"],
+        "data_policy": data_policy,
         "expires_at": _time(expires),
     }
     entry = _checked(fields)

@@ -41,6 +41,7 @@ _PLACES = {
     "last": -1,
 }
 _ASKS_FOR_A_NAME = frozenset({"who", "whom", "which", "what", "whose", "where", "wer", "qui", "quién"})
+_ASKS_FOR_A_THING = frozenset({"which", "what", "whose", "welcher", "welche", "welches", "quel", "quelle", "qué"})
 _ASKING = QUESTION_WORDS.keys() | _ASKS_FOR_A_NAME
 
 
@@ -99,9 +100,15 @@ def _chosen(question: Reading, lean: Lean, topic: Reading) -> list[Token]:
     if lean is Lean.REST and not brought:
         return [token for token in topic.tokens if token.kind not in (Kind.STOP, Kind.COMMA)][:_MOST_TOPIC_TOKENS]
     if lean in (Lean.THING, Lean.PERSON) or brought >= _ENOUGH_TO_CHOOSE:
-        terms = [term for term in terms if not term.is_ordinary] or terms
+        terms = [term for term in terms if not term.is_ordinary or term.place in _asked_for(topic)] or terms
     rooms = _REFERENT_ROOM if lean in (Lean.THING, Lean.PERSON) else _REST_ROOM
     return written(topic.tokens, _weightiest(terms, rooms[min(brought, len(rooms) - 1)]))
+
+
+def _asked_for(topic: Reading) -> frozenset[int]:
+    """Returns the places of what "which filter" and "what colour" ask for, which "it" then stands for."""
+    tokens = topic.tokens
+    return frozenset(place + 1 for place, token in enumerate(tokens) if token.text in _ASKS_FOR_A_THING)
 
 
 def _each_once(terms: Iterable[Term]) -> Iterable[Term]:

@@ -123,7 +123,7 @@ class Lane:
 
     def _overloaded(self, ticket: Ticket) -> Overloaded:
         wait_ms = self.wait_ns(ticket) / 1e6 or float(self._settings().max_wait_ms)
-        return Overloaded(f"requests to {self.name}", self.limit, wait_ms)
+        return Overloaded(f"requests to {self.name}", self.limit, max(1.0, wait_ms))
 
 
 class Place:

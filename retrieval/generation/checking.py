@@ -75,9 +75,24 @@ class BackendCheck:
         return self.usage.cached_prompt_tokens > 0
 
     @property
+    def complaint(self) -> str:
+        """What is not as it should be, in words; empty when all is well."""
+        if self.fault:
+            return self.fault
+        if not self.streams:
+            return "the whole answer came in one piece; does something between buffer streams?"
+        if not self.reports_usage:
+            return "it reports no usage, so prices and prefix order have no figures"
+        if not self.token_ratio:
+            return "the prompt tokens that it reports do not grow with the prompt"
+        if not self.counts_alike:
+            return f"it counts {self.token_ratio:.2f} tokens where we count one; set the backend's tokenizer"
+        return ""
+
+    @property
     def passed(self) -> bool:
         """Whether all is well; a server that says nothing of its cache does for everything else."""
-        return not self.fault and self.streams and self.reports_usage and self.counts_alike
+        return not self.complaint
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from retrieval.server.health import Health
 from retrieval.server.interpreter import settle
 from retrieval.server.listening import channel_options, listen_tcp, listening_unix
 from retrieval.server.measuring import measuring_costs
+from retrieval.server.rules_check import tell_idle_rules
 from retrieval.server.warming import warming
 from retrieval.settings.load import Loaded
 from retrieval.telemetry.endpoint import metrics_endpoint
@@ -84,6 +85,7 @@ async def run(live: LiveSettings) -> None:
         await server.start()
         stack.push_async_callback(_stop, server, healthy, app.drain, settings.grace_s)
         await app.warm_up()
+        await tell_idle_rules(app.engines.catalog, live.current)
         settle()
         await stack.enter_async_context(healthy.following(app.scheduler.workers))
         stack.enter_context(endpoint_file(live.current.data.folder, address))

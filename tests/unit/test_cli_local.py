@@ -178,7 +178,7 @@ def test_keys_new_makes_an_entry_that_admits_the_key(capsys):
 def test_keys_new_as_json(capsys):
     """As JSON there is the key and what the configuration stores; two keys are never the same."""
     first, second = (json.loads(run(capsys, "keys", "new", "app", "--json")[1]) for _ in range(2))
-    assert first.keys() == {"key", "name", "sha256", "tenant", "roles", "expires_at"}
+    assert first.keys() == {"key", "name", "sha256", "tenant", "data_policy", "roles", "expires_at"}
     assert first["key"] != second["key"]
 
 

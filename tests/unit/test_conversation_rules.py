@@ -15,6 +15,11 @@ FOLLOW_UPS = [
     (POPULATION, "Is it larger than London?", "Pons Aelius: Is it larger than London?"),
     ("Where did Marie Curie study?", "What did she discover?", "Marie Curie: What did she discover?"),
     ("How do I install Docker on Ubuntu?", "How can I uninstall it?", "Docker on Ubuntu: How can I uninstall it?"),
+    (
+        "Which filter does the kettle have?",
+        "And how often is it replaced?",
+        "filter kettle: And how often is it replaced?",
+    ),
     ("What was the revenue of Apple in 2019?", "And in 2020?", "revenue of Apple: And in 2020?"),
     (
         "What was the revenue of Apple in 2019?",

@@ -154,4 +154,6 @@ async def test_models_lists_what_may_be_named() -> None:
                 await client.models.retrieve(name)
         with pytest.raises(openai.BadRequestError):
             await client.models.retrieve("docs@nobody")
-    assert listed == ["docs", "wiki", "hash", "scripted"]
+    collections = [name for name in listed if "@" not in name]
+    assert collections == ["docs", "wiki", "hash", "scripted"]
+    assert {"docs@auto", "wiki@llm"} <= set(listed)

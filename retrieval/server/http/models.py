@@ -27,7 +27,7 @@ class Models:
 
     async def list(self, asked: Asked, reply: Reply) -> None:
         """Lists all."""
-        entries = [_collection(each, each.name) async for each in self._all()]
+        entries = [_collection(each, name) async for each in self._all() for name in self._names(each.name)]
         entries += [_model(model) for model in self._served.values()]
         await reply.json({"object": "list", "data": entries})
 
@@ -45,6 +45,10 @@ class Models:
         except InvalidName:
             raise CollectionNotFound(collection) from None
         await reply.json(_collection(found.collection, name))
+
+    def _names(self, collection: str) -> list[str]:
+        """Returns the collection with the configured backend, and with each that may be asked for."""
+        return [collection, *(f"{collection}@{backend}" for backend in (AUTO, *self._backends))]
 
     async def _all(self) -> AsyncIterator[index_pb2.Collection]:
         request = index_pb2.ListCollectionsRequest(page_size=_PAGE)
