@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from retrieval.errors import BackendUnavailable
+from retrieval.generation.openai_backend import OpenAIBackend
+from retrieval.settings.generation import BackendSettings
+from tests.fakes.counters import WordCounter
 from tests.fakes.openai_calls import backend, collect, unavailable
 from tests.fakes.openai_server import Raw, Status, Wait, answer, serving
 
@@ -64,10 +68,13 @@ async def test_refusal_whose_body_never_comes_is_one_at_once() -> None:
 
 
 async def test_key_that_fits_into_no_header_is_told_apart_from_an_outage() -> None:
-    """Nothing is sent, nothing of the key is told, and trying again is of no use."""
-    async with serving(answer("Hi")) as server, backend(server.base_url, api_key="sk\r\nx: y") as opened:
+    """Nothing is sent, nothing of the key is told, and trying again is of no use; settings refuse such a key before."""
+    async with serving(answer("Hi")) as server:
+        settings = BackendSettings(name="llm", kind="openai", base_url=server.base_url, model="asked")
+        opened = OpenAIBackend(settings.model_copy(update={"api_key": SecretStr("sk\r\nx: y")}), WordCounter())
         with pytest.raises(BackendUnavailable) as caught:
             await collect(opened, [])
+        await opened.close()
     assert (caught.value.reason, caught.value.transient) == (
         "no request can be made of what is configured for it",
         False,
