@@ -67,9 +67,8 @@ class EventDelta(EventPart):
     @property
     def text(self) -> str:
         """What it adds to the text."""
-        if isinstance(self.content, list):
-            return "".join(part.text or "" for part in self.content)
-        return self.content or ""
+        content = self.content
+        return "".join(part.text or "" for part in content) if isinstance(content, list) else content or ""
 
     @property
     def thought(self) -> str:

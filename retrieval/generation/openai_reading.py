@@ -121,10 +121,13 @@ class _Gathered:
 
     def add(self, delta: EventDelta) -> int:
         """Adds a delta; returns its size in characters."""
-        text, thought = delta.text, delta.thought
-        self.text += text
-        self.reasoning += thought
-        size = len(text) + len(thought)
+        size = 0
+        if delta.content:
+            self.text += (text := delta.text)
+            size += len(text)
+        if thought := delta.thought:
+            self.reasoning += thought
+            size += len(thought)
         if delta.tool_calls or delta.function_call:
             calls = delta.calls
             self.calls += calls

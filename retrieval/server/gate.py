@@ -85,13 +85,13 @@ class Gate:
                 result = await work()
         except asyncio.CancelledError as cancelled:
             if self._drain.over and (task := asyncio.current_task()) is not None:
-                task.uncancel()
-                code = StatusCode.UNAVAILABLE
-                return await refuse(failure_of(ShuttingDown(), call.request_id))
-            if _task_is_cancelled():
+                task.uncancel()  # it was the drain that cancelled, and the caller is there to be told
+                failure, error = failure_of(ShuttingDown(), call.request_id), None
+            elif _task_is_cancelled():
                 self._end(method, call, StatusCode.CANCELLED, None, call.clock.elapsed_ns())
                 raise
-            failure, error = cancelled_inside(call.request_id), cancelled
+            else:
+                failure, error = cancelled_inside(call.request_id), cancelled
         except Exception as raised:
             if (code := settled(raised)) is not None:
                 self._end(method, call, code, None, call.clock.elapsed_ns())

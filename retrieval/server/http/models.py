@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from headrace.v1 import index_pb2
 from indexers.errors import CollectionNotFound, InvalidName
@@ -46,9 +46,10 @@ class Models:
             raise CollectionNotFound(collection) from None
         await reply.json(_collection(found.collection, name))
 
-    def _names(self, collection: str) -> list[str]:
-        """Returns the collection with the configured backend, and with each that may be asked for."""
-        return [collection, *(f"{collection}@{backend}" for backend in (AUTO, *self._backends))]
+    def _names(self, collection: str) -> Iterator[str]:
+        """Gives the collection with the configured backend, and with each that may be asked for."""
+        yield collection
+        yield from (f"{collection}@{backend}" for backend in (AUTO, *self._backends))
 
     async def _all(self) -> AsyncIterator[index_pb2.Collection]:
         request = index_pb2.ListCollectionsRequest(page_size=_PAGE)
