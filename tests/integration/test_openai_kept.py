@@ -25,7 +25,7 @@ CALL = {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": 
     ],
 )
 async def test_answer_that_may_lack_its_end_is_shown_and_not_kept(
-    tmp_path: Path, script: Script, reason: pb.FinishReason
+    tmp_path: Path, script: Script, reason: pb.FinishReason.ValueType
 ) -> None:
     """The caller gets all of it and why it ended; the next one is answered anew."""
     async with serving(script) as server, gateway(tmp_path, [openai_backend("llm", server.base_url)]) as rig:
