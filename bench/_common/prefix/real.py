@@ -122,7 +122,7 @@ async def measure_real(
 
 def _backend(arm: Arm, model: Path, capacity_tokens: int) -> BackendSettings:
     return BackendSettings(
-        name=arm.name,
+        name=arm.name.replace(", ", "-"),
         kind="llama",
         model=str(model),
         threads=1,
