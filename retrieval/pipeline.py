@@ -33,24 +33,14 @@ from retrieval.routing.asking import Reading
 from retrieval.routing.router import Router
 from retrieval.scope import ModelRevisions
 from retrieval.settings.generation import GenerationSettings
+from retrieval.speech import Delta, FinishReason, Usage
 from retrieval.stages.admit import Gate
 from retrieval.stages.answer import Writer, Writing
 from retrieval.stages.ask import Asker, Inquiry
 from retrieval.stages.converse import Conversing, conversation_report
 from retrieval.stages.tasks import answer_of, task_of
 from retrieval.trace import Trace
-from retrieval.types import (
-    Completed,
-    Delta,
-    Explained,
-    FinishReason,
-    Found,
-    GenerateEvent,
-    GenerateRequest,
-    Retrieved,
-    RetrieveRequest,
-    Usage,
-)
+from retrieval.types import Completed, Explained, Found, GenerateEvent, GenerateRequest, Retrieved, RetrieveRequest
 
 
 @dataclass(frozen=True, slots=True)

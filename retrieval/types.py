@@ -17,6 +17,7 @@ from rerank.stopping import StopRule
 from retrieval.clock import Ledger
 from retrieval.reuse import NO_REUSE, ReuseReport
 from retrieval.route import ConversationReport, Priority, RouteReport
+from retrieval.speech import NOTHING_SAID, Conversation, Delta, FinishReason, Tools, Turn, Usage
 
 
 class Mode(enum.Enum):
@@ -74,30 +75,6 @@ class CacheControl:
     no_store: bool = False  # keep nothing of this one
     only_if_cached: bool = False  # fail rather than compute
     max_age_s: float | None = None  # serve nothing that is older
-
-
-class Speaker(enum.Enum):
-    """Who said a turn."""
-
-    USER = "user"
-    ASSISTANT = "assistant"
-    TOOL = "tool"
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """An earlier turn of a conversation, oldest first in a request; the text is not blank."""
-
-    speaker: Speaker
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """Functions that a model may call, as JSON in OpenAI's form; handed on to the backend as they are."""
-
-    definitions: str  # an array of tools
-    choice: str = ""  # `tool_choice`; empty leaves it to the server
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,26 +205,6 @@ class Retrieved:
     conversation: ConversationReport = NO_CONVERSATION
 
 
-class FinishReason(enum.Enum):
-    """Why an answer ended."""
-
-    STOP = "stop"
-    LENGTH = "length"
-    NO_EVIDENCE = "no_evidence"
-    CONTENT_FILTER = "content_filter"
-    TOOL_CALLS = "tool_calls"
-    OTHER = "other"  # the backend gave a reason that is not known here, or none
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens, as the backend counts them; 0 when it does not say."""
-
-    prompt_tokens: int = 0
-    output_tokens: int = 0
-    cached_prompt_tokens: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Arrangement:
     """The sources as one model reads them. Their marks may differ from the citation numbers, which are by relevance."""
@@ -263,17 +220,6 @@ class Arrangement:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
-    """What a model gets to read of the earlier turns."""
-
-    turns: tuple[Turn, ...] = ()  # oldest first
-    summary: str = ""  # of those before
-
-    def __bool__(self) -> bool:
-        return bool(self.turns or self.summary)
-
-
-@dataclass(frozen=True, slots=True)
 class Prompt:
     """What a backend gets: the system instructions, the sources, the conversation so far, and the question last."""
 
@@ -281,46 +227,8 @@ class Prompt:
     context: Context
     question: str
     sources: Arrangement
-    conversation: Conversation = Conversation()
+    conversation: Conversation = NOTHING_SAID
     tools: Tools | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationParams:
-    """What shapes the text that a backend writes."""
-
-    max_output_tokens: int
-    temperature: float
-    deadline_ns: int  # on the clock of time.monotonic_ns
-    affinity: str = ""  # requests with the same one share a beginning; a hint for servers that keep such caches
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A piece of a call of a function, as the backend sent it: pieces with one index belong together."""
-
-    index: int
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """A piece of the answer: text, or thoughts of the model apart from it, or a piece of a call of a function."""
-
-    text: str
-    reasoning: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BackendEnd:
-    """The last thing that a backend's stream gives; a stream without it was cut."""
-
-    finish_reason: FinishReason
-    usage: Usage
-    model: str
 
 
 @dataclass(frozen=True, slots=True)

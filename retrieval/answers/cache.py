@@ -16,7 +16,8 @@ from retrieval.answers.store import AnswerStore, Kept
 from retrieval.caching.shared import SharedTier, Stored
 from retrieval.dispatch.answering import Verified
 from retrieval.settings.caching import AnswerCacheSettings
-from retrieval.types import BackendEnd, FinishReason, Found
+from retrieval.speech import BackendEnd, FinishReason
+from retrieval.types import Found
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from retrieval.conversation.terms import VALUES, read
 from retrieval.conversation.topic import own_keys
-from retrieval.types import Turn
+from retrieval.speech import Turn
 
 LONGEST_QUESTION = 512
 """Code points of a rewritten question at most."""

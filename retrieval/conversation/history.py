@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from encoders.types import TokenCounter
 from indexers.sentences import sentence_spans
 from retrieval.assembly.long_texts import LONGEST_TOKEN, count_up_to, pieces
-from retrieval.types import Conversation, Speaker, Turn
+from retrieval.speech import Conversation, Speaker, Turn
 
 TURN_MARGIN_TOKENS = 4
 """What chat templates put around a message, about: its role and two marks."""

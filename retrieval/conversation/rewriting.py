@@ -12,7 +12,7 @@ from retrieval.conversation.side_model import SideModel
 from retrieval.conversation.transcript import transcript
 from retrieval.errors import BackendError, DeadlineExceeded, Overloaded
 from retrieval.settings.generation import ConversationSettings
-from retrieval.types import Speaker, Turn
+from retrieval.speech import Speaker, Turn
 
 REWRITING = (
     "Rewrite the last question of the conversation so that it can be understood without the conversation. Replace "

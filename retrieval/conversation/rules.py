@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from retrieval.conversation.following import Lean, lean_of
 from retrieval.conversation.terms import Reading, read, text_of
 from retrieval.conversation.topic import carried_words, is_of_these
-from retrieval.types import Speaker, Turn
+from retrieval.speech import Speaker, Turn
 
 RULES = "rules"
 """What reports call the rules."""

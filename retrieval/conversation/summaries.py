@@ -21,7 +21,7 @@ from retrieval.conversation.side_model import SideModel
 from retrieval.conversation.transcript import transcript
 from retrieval.errors import BackendError, DeadlineExceeded, Overloaded
 from retrieval.settings.generation import ConversationSettings
-from retrieval.types import Turn
+from retrieval.speech import Turn
 
 SUMMARISING = (
     "Sum up the conversation for somebody who goes on with it. Keep names, numbers, decisions and open questions; "

@@ -15,7 +15,7 @@ from retrieval.answers.facts.types import Kind, Token
 from retrieval.answers.facts.vocabulary import QUESTION_WORDS
 from retrieval.conversation.following import Lean, lean_of
 from retrieval.conversation.terms import VALUES, Reading, Term, read, reading_of, written
-from retrieval.types import Speaker, Turn
+from retrieval.speech import Speaker, Turn
 
 _LAST_TURNS = 12  # looked through for the last questions
 _LAST_QUESTIONS = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retrieval.types import Speaker, Turn
+from retrieval.speech import Speaker, Turn
 
 _NAMES = {Speaker.USER: "User", Speaker.ASSISTANT: "Assistant", Speaker.TOOL: "Tool"}
 _CUT = " …"

@@ -14,7 +14,8 @@ from retrieval.citations import CitationParser
 from retrieval.dispatch.types import AnswerEvent, Began, Finished
 from retrieval.errors import BackendCut
 from retrieval.route import GenerationReport
-from retrieval.types import AnswerCitation, BackendEnd, Context, Delta
+from retrieval.speech import BackendEnd, Delta
+from retrieval.types import AnswerCitation, Context
 
 
 @dataclass(frozen=True)

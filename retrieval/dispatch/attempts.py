@@ -18,7 +18,8 @@ from retrieval.dispatch.lane import Place
 from retrieval.dispatch.types import Job, Leg
 from retrieval.errors import BackendCut, BackendError, BackendTimeout, BackendUnavailable, Overloaded
 from retrieval.route import Attempt, Outcome
-from retrieval.types import Arrangement, BackendEnd, Delta, Prompt
+from retrieval.speech import BackendEnd, Delta
+from retrieval.types import Arrangement, Prompt
 
 _NO_END = "its stream ended before the answer did"
 _AT_DEADLINE_NS = 10_000_000  # an error so close to the request's deadline was brought about by it

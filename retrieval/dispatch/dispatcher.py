@@ -18,7 +18,7 @@ from retrieval.dispatch.spending import HedgeBudget, RetryBudget
 from retrieval.dispatch.stats import EndpointStats
 from retrieval.dispatch.types import AnswerEvent, Began, Finished, Job, Route
 from retrieval.settings.generation import ResilienceSettings
-from retrieval.types import Delta
+from retrieval.speech import Delta
 
 
 class Dispatcher:

@@ -16,7 +16,7 @@ from retrieval.dispatch.figures import MIN_FIRST_TOKENS
 from retrieval.errors import BackendError, Overloaded
 from retrieval.route import Outcome
 from retrieval.settings.generation import BackendSettings, ResilienceSettings
-from retrieval.types import BackendEnd, Delta
+from retrieval.speech import BackendEnd, Delta
 
 Runner = asyncio.Task[Delta | BackendEnd]
 

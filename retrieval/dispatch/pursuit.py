@@ -20,7 +20,7 @@ from retrieval.dispatch.types import Job, Leg, Route
 from retrieval.errors import BackendTimeout, BackendUnavailable, NoBackendAllowed, Overloaded
 from retrieval.route import GenerationReport, Outcome
 from retrieval.settings.generation import ResilienceSettings
-from retrieval.types import BackendEnd, Delta
+from retrieval.speech import BackendEnd, Delta
 
 LONGEST_PAUSE_NS = 2 * 10**9
 """The longest that a server is waited for that asks for patience, while another backend may answer."""

@@ -9,7 +9,8 @@ from typing import Protocol, TypeAlias
 from retrieval.assembly import PassageCounter
 from retrieval.route import GenerationReport, Priority, RouteReport
 from retrieval.settings.generation import BackendSettings
-from retrieval.types import Arrangement, BackendEnd, Context, Delta, GenerationParams, Prompt, Usage
+from retrieval.speech import BackendEnd, Delta, GenerationParams, Usage
+from retrieval.types import Arrangement, Context, Prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from retrieval.assembly import PassageCounter
-from retrieval.types import BackendEnd, Delta, GenerationParams, Prompt
+from retrieval.speech import BackendEnd, Delta, GenerationParams
+from retrieval.types import Prompt
 
 
 class Backend(Protocol):

@@ -16,7 +16,8 @@ from retrieval.assembly.template import source_block
 from retrieval.errors import BackendCut, BackendError
 from retrieval.generation.backend import Backend
 from retrieval.generation.messages import chat_messages
-from retrieval.types import Arrangement, BackendEnd, Citation, Context, GenerationParams, Prompt, Usage
+from retrieval.speech import BackendEnd, GenerationParams, Usage
+from retrieval.types import Arrangement, Citation, Context, Prompt
 
 NO_USAGE = Usage()
 

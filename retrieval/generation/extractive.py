@@ -22,7 +22,8 @@ from retrieval.generation.evidence import (
     share_of_terms,
     word_scores,
 )
-from retrieval.types import BackendEnd, Delta, FinishReason, GenerationParams, Prompt, Usage
+from retrieval.speech import BackendEnd, Delta, FinishReason, GenerationParams, Usage
+from retrieval.types import Prompt
 
 # Measured on 400 questions to Wikipedia paragraphs: the answer stood in the chosen sentences as often with 16 as with
 # 40, and a share of 0.7 gave a sixth fewer words than 0.6 for half a point fewer answers.

@@ -26,8 +26,9 @@ from retrieval.generation.llama_launch import Launch
 from retrieval.generation.llama_sizing import launch_of
 from retrieval.generation.openai_backend import OpenAIBackend
 from retrieval.settings.generation import BackendSettings
+from retrieval.speech import BackendEnd, Delta, GenerationParams
 from retrieval.token_counters import RememberingCounter, open_counter
-from retrieval.types import BackendEnd, Delta, GenerationParams, Prompt
+from retrieval.types import Prompt
 
 _log = structlog.get_logger("headrace")
 

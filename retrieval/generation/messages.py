@@ -14,7 +14,8 @@ from typing import Literal
 
 from retrieval.assembly.template import user_message
 from retrieval.citations import CitationParser
-from retrieval.types import Conversation, Prompt, Speaker
+from retrieval.speech import Conversation, Speaker
+from retrieval.types import Prompt
 
 _SUMMARY = "(Earlier: {})"
 # What follows the bracket in the tokens with which chat templates end a turn or begin another, and in those for images

@@ -21,7 +21,8 @@ from retrieval.generation.openai_reading import CompletionReader
 from retrieval.generation.openai_request import request_body
 from retrieval.generation.pacing import Pacer, Silence
 from retrieval.settings.generation import BackendSettings
-from retrieval.types import BackendEnd, Delta, GenerationParams, Prompt
+from retrieval.speech import BackendEnd, Delta, GenerationParams
+from retrieval.types import Prompt
 
 _log = structlog.get_logger("headrace")
 

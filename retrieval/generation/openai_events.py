@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, JsonValue, ValidationError
 
 from retrieval.generation.openai_usage import Accounts, EventPart, EventTimings, EventUsage
-from retrieval.types import ToolCall
+from retrieval.speech import ToolCall
 
 _MOST_CALLS = 1 << 16
 # A pair of surrogates, a half without its other, or whatever else is escaped.

@@ -6,7 +6,7 @@ that pass them on. A word that is not known may mean anything, so its answer is 
 
 from __future__ import annotations
 
-from retrieval.types import FinishReason
+from retrieval.speech import FinishReason
 
 ABORTED = frozenset({"abort", "aborted", "cancelled", "error", "insufficient_system_resource", "network_error"})
 """Reasons that say that the answer was given up."""

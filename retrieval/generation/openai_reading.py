@@ -13,7 +13,7 @@ from retrieval.generation.openai_failures import Failure
 from retrieval.generation.openai_finishes import Finish
 from retrieval.generation.openai_usage import EventUsage
 from retrieval.generation.sse import EventDecoder, ServerEvent
-from retrieval.types import BackendEnd, Delta, ToolCall, Usage
+from retrieval.speech import BackendEnd, Delta, ToolCall, Usage
 
 _DONE = "[DONE]"
 _CALL_CHARS = 16  # what the piece of a call counts for, however little is in it

@@ -6,7 +6,8 @@ import hashlib
 import json
 
 from retrieval.generation.messages import chat_messages
-from retrieval.types import GenerationParams, Prompt
+from retrieval.speech import GenerationParams
+from retrieval.types import Prompt
 
 _AFFINITY_DIGEST_BYTES = 16
 

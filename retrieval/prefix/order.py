@@ -21,7 +21,8 @@ from retrieval.prefix.ordering import prefix_order
 from retrieval.prefix.popularity import Popularity
 from retrieval.prefix.tree import Node, PrefixTree
 from retrieval.prefix.worth import Forecast, Worth
-from retrieval.types import Arrangement, Context, Usage
+from retrieval.speech import Usage
+from retrieval.types import Arrangement, Context
 
 _MOST_PENDING = 1024
 _MOST_ROOTS = 64

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from retrieval.types import Arrangement, Context, Usage
+from retrieval.speech import Usage
+from retrieval.types import Arrangement, Context
 
 
 class RelevanceOrder:

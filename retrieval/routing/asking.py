@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from retrieval.assembly import PassageCounter
 from retrieval.dispatch.types import Ticket
-from retrieval.types import Conversation, Tools
+from retrieval.speech import Conversation, Tools
 
 
 @dataclass(frozen=True, slots=True)

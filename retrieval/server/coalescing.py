@@ -12,7 +12,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from retrieval.dispatch.answering import chars_of
-from retrieval.types import Delta, GenerateEvent
+from retrieval.speech import Delta
+from retrieval.types import GenerateEvent
 
 _MOST_CHARS = 16 * 1024
 

@@ -15,7 +15,8 @@ import structlog
 from retrieval.dispatch.endpoint import Endpoint
 from retrieval.dispatch.service import BackendService
 from retrieval.errors import BackendError
-from retrieval.types import Arrangement, Context, GenerationParams, Prompt
+from retrieval.speech import GenerationParams
+from retrieval.types import Arrangement, Context, Prompt
 
 _NOTHING = Context("", 0, 0, "")
 _log = structlog.get_logger("headrace")

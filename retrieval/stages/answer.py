@@ -29,8 +29,9 @@ from retrieval.reuse import ReuseReport
 from retrieval.routing.router import Router
 from retrieval.scope import within
 from retrieval.settings.generation import GenerationSettings
+from retrieval.speech import Delta
 from retrieval.stages.ask import Inquiry, Times
-from retrieval.types import Delta, Found
+from retrieval.types import Found
 
 _BOUNDS = Bounds(max_items=1_000_000, max_bytes=2 * 1024 * 1024)
 _log = structlog.get_logger("headrace")

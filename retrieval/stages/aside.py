@@ -18,18 +18,9 @@ from retrieval.route import Priority
 from retrieval.routing.asking import Asking
 from retrieval.routing.router import Router
 from retrieval.settings.generation import GenerationSettings
+from retrieval.speech import Conversation, Delta, FinishReason, GenerationParams
 from retrieval.stages.ask import subject_of
-from retrieval.types import (
-    Arrangement,
-    Context,
-    Conversation,
-    Delta,
-    FinishReason,
-    Found,
-    GenerationParams,
-    Prompt,
-    RetrieveRequest,
-)
+from retrieval.types import Arrangement, Context, Found, Prompt, RetrieveRequest
 
 _NOTHING = Found((), Context("", 0, 0, ""), Epoch(0, 0))
 

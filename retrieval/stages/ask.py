@@ -15,7 +15,8 @@ from retrieval.dispatch.types import Job, Ticket
 from retrieval.routing.asking import Asking, Reading, Subject
 from retrieval.routing.router import Router
 from retrieval.settings.generation import GenerationSettings
-from retrieval.types import Arrangement, Context, GenerateRequest, GenerationParams, Prompt, RetrieveRequest
+from retrieval.speech import GenerationParams
+from retrieval.types import Arrangement, Context, GenerateRequest, Prompt, RetrieveRequest
 
 
 @dataclass(frozen=True, slots=True)

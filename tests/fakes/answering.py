@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 
 from retrieval.assembly import PassageCounter
-from retrieval.types import BackendEnd, Delta, FinishReason, GenerationParams, Prompt, Usage
+from retrieval.speech import BackendEnd, Delta, FinishReason, GenerationParams, Usage
+from retrieval.types import Prompt
 
 
 @dataclass

@@ -19,7 +19,8 @@ import trustme
 from retrieval.errors import BackendError, BackendUnavailable
 from retrieval.generation.openai_backend import OpenAIBackend
 from retrieval.settings.generation import BackendSettings
-from retrieval.types import Arrangement, BackendEnd, Context, Delta, GenerationParams, Prompt
+from retrieval.speech import BackendEnd, Delta, GenerationParams
+from retrieval.types import Arrangement, Context, Prompt
 from tests.fakes.counters import WordCounter
 from tests.fakes.openai_server import OpenAIServer, Script, serving
 

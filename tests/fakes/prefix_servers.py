@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from retrieval.dispatch.types import Arranger
-from retrieval.types import Arrangement, Context, Usage
+from retrieval.speech import Usage
+from retrieval.types import Arrangement, Context
 from tests.fakes.contexts import TOKENS
 
 HEAD_TOKENS = 30

@@ -10,18 +10,8 @@ from retrieval.clock import Ledger, Stage, StageClock, StageCost
 from retrieval.deadline import Deadline
 from retrieval.errors import Overloaded
 from retrieval.route import RouteReport
-from retrieval.types import (
-    Completed,
-    Context,
-    Delta,
-    Explained,
-    FinishReason,
-    GenerateEvent,
-    GenerateRequest,
-    Retrieved,
-    RetrieveRequest,
-    Usage,
-)
+from retrieval.speech import Delta, FinishReason, Usage
+from retrieval.types import Completed, Context, Explained, GenerateEvent, GenerateRequest, Retrieved, RetrieveRequest
 
 _LEDGER = Ledger(stages=(StageCost(Stage.EMBED, 1_000, 0, 1_000), StageCost(Stage.OTHER, 10, 0, 0)), total_ns=1_010)
 

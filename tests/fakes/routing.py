@@ -11,7 +11,8 @@ from retrieval.dispatch.types import Outlook, Service, Ticket
 from retrieval.route import Priority
 from retrieval.routing import Asking, Router, Subject
 from retrieval.settings.generation import AUTO, BackendSettings, GenerationSettings, RouteRule, RoutingSettings
-from retrieval.types import Context, Conversation, Found, Hit, ScoreParts
+from retrieval.speech import Conversation
+from retrieval.types import Context, Found, Hit, ScoreParts
 from tests.fakes.counters import WordCounter
 
 NOW_NS = 1_000_000_000_000

@@ -14,16 +14,8 @@ from retrieval.dispatch.service import BackendService
 from retrieval.dispatch.types import AnswerEvent, Job, Leg, Route, Ticket
 from retrieval.route import Priority, RouteReport
 from retrieval.settings.generation import BackendSettings, QueueSettings, ResilienceSettings
-from retrieval.types import (
-    Arrangement,
-    BackendEnd,
-    Context,
-    Delta,
-    FinishReason,
-    GenerationParams,
-    Prompt,
-    Usage,
-)
+from retrieval.speech import BackendEnd, Delta, FinishReason, GenerationParams, Usage
+from retrieval.types import Arrangement, Context, Prompt
 from tests.fakes.counters import WordCounter
 from tests.fakes.virtual_time import now_ns
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retrieval.types import Speaker, Turn
+from retrieval.speech import Speaker, Turn
 
 
 def user(text: str) -> Turn:

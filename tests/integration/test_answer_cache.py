@@ -24,17 +24,9 @@ from retrieval.pipeline import Pipeline
 from retrieval.reuse import Reuse
 from retrieval.server.app import App, build
 from retrieval.settings.load import Loaded, load_settings
+from retrieval.speech import Delta, FinishReason
 from retrieval.thresholds import Overrides, resolve
-from retrieval.types import (
-    CacheControl,
-    Completed,
-    Delta,
-    FinishReason,
-    GenerateEvent,
-    GenerateRequest,
-    Prompt,
-    RetrieveRequest,
-)
+from retrieval.types import CacheControl, Completed, GenerateEvent, GenerateRequest, Prompt, RetrieveRequest
 from tests.fakes.answering import ScriptedAnswers, quote_first
 
 PLAIN = CacheControl()

@@ -15,8 +15,9 @@ from indexers.options import ShardKind
 from indexers.types import CollectionKey
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
+from retrieval.speech import BackendEnd, Delta, GenerationParams
 from retrieval.thresholds import Overrides, resolve
-from retrieval.types import BackendEnd, Delta, GenerateRequest, GenerationParams, Prompt, RetrieveRequest
+from retrieval.types import GenerateRequest, Prompt, RetrieveRequest
 
 KEY = CollectionKey("acme", "docs")
 PATIENCE_S = 10.0

@@ -36,8 +36,9 @@ from retrieval.server.limits import Limits
 from retrieval.server.listening import channel_options, listen_tcp
 from retrieval.server.services.retrieval import RetrievalService
 from retrieval.settings.load import load_settings
+from retrieval.speech import BackendEnd, Delta, FinishReason, GenerationParams, Usage
 from retrieval.telemetry.metrics import Metrics
-from retrieval.types import BackendEnd, Delta, FinishReason, GenerationParams, Prompt, Usage
+from retrieval.types import Prompt
 
 KEY = CollectionKey("default", "docs")
 CALLERS = 200

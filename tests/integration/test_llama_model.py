@@ -16,7 +16,8 @@ import pytest
 from retrieval.errors import BackendUnavailable
 from retrieval.generation.llama_backend import LlamaBackend, open_llama
 from retrieval.settings.generation import BackendSettings
-from retrieval.types import Arrangement, BackendEnd, Context, FinishReason, GenerationParams, Prompt
+from retrieval.speech import BackendEnd, FinishReason, GenerationParams
+from retrieval.types import Arrangement, Context, Prompt
 from tests.fakes.counters import WordCounter
 
 MODELS = Path(os.environ.get("HEADRACE_TEST_MODELS", Path(__file__).parents[2] / "data" / "models"))

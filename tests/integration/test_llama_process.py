@@ -20,7 +20,8 @@ from retrieval.generation.llama_backend import LlamaBackend
 from retrieval.generation.llama_child import serving_child
 from retrieval.generation.openai_backend import OpenAIBackend
 from retrieval.settings.generation import BackendSettings
-from retrieval.types import Arrangement, BackendEnd, Context, FinishReason, GenerationParams, Prompt, Usage
+from retrieval.speech import BackendEnd, FinishReason, GenerationParams, Usage
+from retrieval.types import Arrangement, Context, Prompt
 from tests.fakes.counters import WordCounter
 from tests.fakes.llama_program import COMMAND, ROOT, launch, llama
 

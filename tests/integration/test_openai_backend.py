@@ -12,7 +12,7 @@ import pytest
 from retrieval.generation.openai_backend import OpenAIBackend
 from retrieval.generation.openai_request import request_body
 from retrieval.settings.generation import BackendSettings
-from retrieval.types import BackendEnd, Delta, FinishReason, ToolCall, Tools, Usage
+from retrieval.speech import BackendEnd, Delta, FinishReason, ToolCall, Tools, Usage
 from tests.fakes.counters import WordCounter
 from tests.fakes.openai_calls import PROMPT, SECRET, ask, backend, collect, leaving_nothing, params, text_of
 from tests.fakes.openai_server import Cut, HangUp, Raw, Script, Send, Wait, answer, serving, sse, token

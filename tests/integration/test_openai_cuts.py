@@ -9,7 +9,7 @@ import pytest
 
 from retrieval.errors import BackendCut, BackendUnavailable
 from retrieval.generation.openai_backend import OpenAIBackend
-from retrieval.types import BackendEnd, Delta, FinishReason
+from retrieval.speech import BackendEnd, Delta, FinishReason
 from tests.fakes.openai_calls import backend, collect, leaving_nothing, text_of
 from tests.fakes.openai_server import Cut, Raw, Script, Send, serving
 

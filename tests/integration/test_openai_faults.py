@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from retrieval.errors import BackendCut, BackendTimeout, BackendUnavailable, ConfigError
-from retrieval.types import Delta
+from retrieval.speech import Delta
 from tests.fakes.openai_calls import (
     backend,
     collect,

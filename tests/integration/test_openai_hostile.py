@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retrieval.errors import BackendCut, BackendTimeout, BackendUnavailable
-from retrieval.types import Delta, FinishReason, ToolCall, Usage
+from retrieval.speech import Delta, FinishReason, ToolCall, Usage
 from tests.fakes.openai_calls import ask, backend, collect, failed, text_of, unavailable
 from tests.fakes.openai_server import Flood, Script, Send, answer, serving, sse, token
 

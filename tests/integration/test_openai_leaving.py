@@ -13,7 +13,7 @@ import pytest
 
 from retrieval.errors import BackendCut
 from retrieval.generation.openai_backend import OpenAIBackend
-from retrieval.types import Delta
+from retrieval.speech import Delta
 from tests.fakes.openai_calls import PROMPT, backend, collect, encrypted, leaving_nothing, params, text_of
 from tests.fakes.openai_server import Flood, Raw, Script, Send, Wait, answer, serving, sse, token
 

@@ -25,21 +25,9 @@ from retrieval.pipeline import Pipeline
 from retrieval.server.app import App, build
 from retrieval.settings.generation import BackendSettings, GenerationSettings, QueueSettings
 from retrieval.settings.load import Loaded, load_settings
+from retrieval.speech import BackendEnd, Delta, FinishReason, GenerationParams, Usage
 from retrieval.thresholds import Overrides, resolve
-from retrieval.types import (
-    BackendEnd,
-    Completed,
-    Delta,
-    FinishReason,
-    GenerateEvent,
-    GenerateRequest,
-    GenerationParams,
-    Mode,
-    Prompt,
-    Retrieved,
-    RetrieveRequest,
-    Usage,
-)
+from retrieval.types import Completed, GenerateEvent, GenerateRequest, Mode, Prompt, Retrieved, RetrieveRequest
 from tests.fakes.rerankers import ScriptedReranker
 
 TEXTS = {

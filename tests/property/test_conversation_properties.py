@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from retrieval.answers.facts.vocabulary import word_set
 from retrieval.conversation.history import fit_history
 from retrieval.conversation.rules import leans_on_history, standalone_by_rules
-from retrieval.types import Speaker, Turn
+from retrieval.speech import Speaker, Turn
 from tests.fakes.counters import WordCounter
 
 WORDS = sorted(

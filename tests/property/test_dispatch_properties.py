@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from retrieval.dispatch.types import AnswerEvent, Began, Finished
 from retrieval.errors import BackendCut, BackendTimeout, BackendUnavailable, RetrievalError
 from retrieval.route import Outcome
-from retrieval.types import BackendEnd, Delta
+from retrieval.speech import BackendEnd, Delta
 from tests.fakes.scripted_backends import END, Bench, Script, ScriptedBackend, Step, Wait
 from tests.fakes.virtual_time import run_virtual
 

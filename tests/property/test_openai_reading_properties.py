@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.generation.openai_reading import CompletionReader
-from retrieval.types import BackendEnd
+from retrieval.speech import BackendEnd
 
 Read = tuple[str, str, bool, BackendEnd]
 

@@ -13,7 +13,8 @@ from retrieval.errors import BackendError, BackendForbidden, InvalidRequest
 from retrieval.route import Priority
 from retrieval.routing import Asking, Subject
 from retrieval.settings.generation import AUTO, BackendSettings, RouteRule
-from retrieval.types import Conversation, Found, Speaker, Turn
+from retrieval.speech import Conversation, Speaker, Turn
+from retrieval.types import Found
 from tests.fakes.counters import SurchargeCounter, WordCounter
 from tests.fakes.routing import NOW_NS, S, asking, found, passage, router, service
 

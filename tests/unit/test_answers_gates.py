@@ -22,7 +22,8 @@ from retrieval.reuse import Reuse
 from retrieval.route import GenerationReport
 from retrieval.scope import within
 from retrieval.settings.caching import AnswerCacheSettings
-from retrieval.types import BackendEnd, CacheControl, Citation, Context, FinishReason, Found, Hit, ScoreParts, Usage
+from retrieval.speech import BackendEnd, FinishReason, Usage
+from retrieval.types import CacheControl, Citation, Context, Found, Hit, ScoreParts
 from tests.fakes.scopes import scope
 
 PASSAGE = Passage("c1", "d1", "Valve", (), "Valve 7 is tightened to 40 Nm.", 0, 30, 0, 0, {})

@@ -20,7 +20,8 @@ from bench._common.traces.judging import Verdict
 from headrace.v1 import common_pb2
 from headrace.v1 import retrieval_pb2 as wire
 from indexers.types import Document, Passage
-from retrieval.types import Arrangement, BackendEnd, Citation, Context, Delta, GenerationParams, Prompt
+from retrieval.speech import BackendEnd, Delta, GenerationParams
+from retrieval.types import Arrangement, Citation, Context, Prompt
 from tests.fakes.counters import WordCounter
 
 

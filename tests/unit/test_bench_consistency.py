@@ -14,19 +14,9 @@ from indexers.types import CollectionKey, Document, Epoch, Passage
 from retrieval.clock import Ledger
 from retrieval.reuse import EvidenceReport, Reuse, ReuseReport
 from retrieval.settings import Settings
+from retrieval.speech import FinishReason, Usage
 from retrieval.thresholds import Overrides, resolve
-from retrieval.types import (
-    AnswerCitation,
-    Citation,
-    Completed,
-    Context,
-    FinishReason,
-    Hit,
-    Retrieved,
-    RetrieveRequest,
-    ScoreParts,
-    Usage,
-)
+from retrieval.types import AnswerCitation, Citation, Completed, Context, Hit, Retrieved, RetrieveRequest, ScoreParts
 
 OURS, THEIRS = CollectionKey("acme", "docs"), CollectionKey("bell", "docs")
 TOPIC = TOPICS[0]

@@ -9,7 +9,8 @@ import pytest
 
 from retrieval.clock import Ledger
 from retrieval.server.coalescing import _MOST_CHARS, coalesced
-from retrieval.types import Completed, Delta, FinishReason, GenerateEvent, ToolCall, Usage
+from retrieval.speech import Delta, FinishReason, ToolCall, Usage
+from retrieval.types import Completed, GenerateEvent
 
 END = Completed(FinishReason.STOP, Usage(), (), 0, Ledger((), 0), "b", "m")
 

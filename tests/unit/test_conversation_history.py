@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retrieval.conversation.history import SUMMARY_MARGIN_TOKENS, TURN_MARGIN_TOKENS, fit_history
-from retrieval.types import Conversation
+from retrieval.speech import Conversation
 from tests.fakes.counters import WordCounter
 from tests.fakes.turns import assistant, tool, user
 

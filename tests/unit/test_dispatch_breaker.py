@@ -11,7 +11,7 @@ import structlog
 from retrieval.dispatch.breaker import MAX_DOUBLINGS, Breaker, BreakerState, Permit
 from retrieval.errors import BackendError, BackendTimeout, BackendUnavailable, RetrievalError
 from retrieval.settings.generation import ResilienceSettings
-from retrieval.types import Delta
+from retrieval.speech import Delta
 from tests.fakes.scripted_backends import END, Bench, ScriptedBackend, Step, Wait, job, says
 from tests.fakes.virtual_time import run_virtual
 

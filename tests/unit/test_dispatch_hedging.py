@@ -10,7 +10,7 @@ import pytest
 from retrieval.dispatch.types import Began, Finished
 from retrieval.errors import BackendError, BackendUnavailable
 from retrieval.route import Attempt, Outcome
-from retrieval.types import Delta
+from retrieval.speech import Delta
 from tests.fakes.scripted_backends import END, Bench, Script, ScriptedBackend, Wait, job, says
 from tests.fakes.virtual_time import run_virtual
 

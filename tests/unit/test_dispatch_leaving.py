@@ -11,7 +11,7 @@ import pytest
 from retrieval.dispatch.types import AnswerEvent, Began, Finished
 from retrieval.errors import BackendUnavailable
 from retrieval.route import Outcome
-from retrieval.types import Delta
+from retrieval.speech import Delta
 from tests.fakes.scripted_backends import END, Bench, ScriptedBackend, Step, Wait, says
 from tests.fakes.virtual_time import run_virtual
 

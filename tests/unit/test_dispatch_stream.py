@@ -14,7 +14,7 @@ from retrieval.dispatch.types import AnswerEvent, Began, Finished
 from retrieval.errors import BackendCut, BackendError, BackendTimeout, BackendUnavailable, Overloaded
 from retrieval.route import Outcome
 from retrieval.settings.generation import QueueSettings
-from retrieval.types import Delta, ToolCall
+from retrieval.speech import Delta, ToolCall
 from tests.fakes.scripted_backends import CONTEXT, END, Bench, NotingArranger, ScriptedBackend, Step, Wait, job, says
 from tests.fakes.virtual_time import START_S, now_ns, run_virtual
 

@@ -14,17 +14,8 @@ from indexers.types import Passage
 from retrieval.assembly import assemble
 from retrieval.citations import CitationParser
 from retrieval.generation.extractive import ExtractiveBackend
-from retrieval.types import (
-    Arrangement,
-    BackendEnd,
-    Context,
-    Delta,
-    FinishReason,
-    GenerationParams,
-    Hit,
-    Prompt,
-    ScoreParts,
-)
+from retrieval.speech import BackendEnd, Delta, FinishReason, GenerationParams
+from retrieval.types import Arrangement, Context, Hit, Prompt, ScoreParts
 from tests.fakes.counters import WordCounter
 from tests.fakes.encoders import HashEncoder
 

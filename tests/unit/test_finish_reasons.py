@@ -13,7 +13,8 @@ from retrieval.dispatch.answering import Verified
 from retrieval.server.convert.answers import event_to_pb
 from retrieval.server.convert.found import FoundMessages
 from retrieval.server.http.chat_reply import Chunks
-from retrieval.types import BackendEnd, Completed, FinishReason, Usage
+from retrieval.speech import BackendEnd, FinishReason, Usage
+from retrieval.types import Completed
 
 HTTP_WORDS = {"stop", "length", "content_filter", "tool_calls"}
 

@@ -13,8 +13,9 @@ from retrieval.assembly import assemble, generation_budget
 from retrieval.assembly.template import CHAT_TEMPLATE_MARGIN_TOKENS
 from retrieval.errors import InvalidRequest
 from retrieval.generation.messages import chat_messages
+from retrieval.speech import Conversation, Speaker, Turn
 from retrieval.token_counters import open_counter
-from retrieval.types import Arrangement, Context, Conversation, Hit, Prompt, ScoreParts, Speaker, Turn
+from retrieval.types import Arrangement, Context, Hit, Prompt, ScoreParts
 from tests.fakes.counters import WordCounter
 
 INSTRUCTIONS = "Answer from the numbered sources only."

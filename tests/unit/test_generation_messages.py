@@ -10,7 +10,8 @@ from indexers.types import Passage
 from retrieval.assembly.template import source_block
 from retrieval.generation.messages import chat_messages
 from retrieval.prefix.marks import RANKING
-from retrieval.types import Arrangement, Citation, Context, Conversation, Prompt, Speaker, Turn
+from retrieval.speech import Conversation, Speaker, Turn
+from retrieval.types import Arrangement, Citation, Context, Prompt
 
 TURNS = [
     *(

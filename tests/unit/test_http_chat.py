@@ -17,20 +17,8 @@ from indexers.types import Epoch, Passage
 from retrieval.clock import Ledger, Stage, StageCost
 from retrieval.errors import BackendCut, BackendUnavailable, Overloaded
 from retrieval.route import ConversationReport, Priority
-from retrieval.types import (
-    AnswerCitation,
-    CacheControl,
-    Citation,
-    Completed,
-    Context,
-    Delta,
-    FinishReason,
-    Retrieved,
-    Speaker,
-    ToolCall,
-    Turn,
-    Usage,
-)
+from retrieval.speech import Delta, FinishReason, Speaker, ToolCall, Turn, Usage
+from retrieval.types import AnswerCitation, CacheControl, Citation, Completed, Context, Retrieved
 from tests.fakes.http_rig import AnsweringPath, HttpRig, http_rig
 
 CHAT = "/v1/chat/completions"

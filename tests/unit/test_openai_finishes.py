@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retrieval.generation.openai_finishes import Finish
-from retrieval.types import FinishReason
+from retrieval.speech import FinishReason
 
 _STOP, _LENGTH, _FILTER, _TOOLS, _OTHER = (
     FinishReason.STOP,

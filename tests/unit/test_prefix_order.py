@@ -10,7 +10,8 @@ import pytest
 from retrieval.prefix import PrefixOrder, RelevanceOrder
 from retrieval.prefix.marks import Blocks, lasting_marks
 from retrieval.prefix.tree import PrefixTree
-from retrieval.types import Arrangement, Usage
+from retrieval.speech import Usage
+from retrieval.types import Arrangement
 from tests.fakes.contexts import TOKENS, context_of
 from tests.fakes.prefix_servers import PassageServer
 

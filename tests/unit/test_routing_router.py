@@ -9,8 +9,9 @@ from retrieval.errors import BackendForbidden, BackendUnknown, InvalidRequest, N
 from retrieval.generation.messages import chat_messages
 from retrieval.routing import Subject
 from retrieval.settings.generation import RouteRule
+from retrieval.speech import Conversation, Speaker, Tools, Turn
 from retrieval.token_counters import open_counter
-from retrieval.types import Arrangement, Context, Conversation, Prompt, Speaker, Tools, Turn
+from retrieval.types import Arrangement, Context, Prompt
 from tests.fakes.counters import WordCounter
 from tests.fakes.routing import SUBJECT, asking, found, outlook, passage, router, service
 

@@ -33,9 +33,10 @@ from retrieval.pipeline import Engines, Pipeline
 from retrieval.reuse import Reuse, ReuseReport
 from retrieval.settings import Settings
 from retrieval.settings.load import Loaded
+from retrieval.speech import Delta
 from retrieval.thresholds import Overrides, resolve
 from retrieval.token_counters import RememberingCounter
-from retrieval.types import Completed, Delta, GenerateRequest, RetrieveRequest
+from retrieval.types import Completed, GenerateRequest, RetrieveRequest
 
 _PATIENCE_S = 60.0
 _MAX_OUTPUT_TOKENS = 512

@@ -13,7 +13,8 @@ from collections.abc import AsyncGenerator, Iterator
 
 from bench._common.traces.events import Ask
 from retrieval.assembly import PassageCounter
-from retrieval.types import BackendEnd, Citation, Context, Delta, FinishReason, GenerationParams, Prompt, Usage
+from retrieval.speech import BackendEnd, Delta, FinishReason, GenerationParams, Usage
+from retrieval.types import Citation, Context, Prompt
 
 NAME = "oracle"
 _UNKNOWN = "The sources do not say."

@@ -20,8 +20,9 @@ from indexers.types import CollectionKey
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
 from retrieval.errors import NotCached, RetrievalError
+from retrieval.speech import Delta
 from retrieval.thresholds import Overrides, resolve
-from retrieval.types import CacheControl, Completed, Delta, GenerateRequest, Retrieved, RetrieveRequest
+from retrieval.types import CacheControl, Completed, GenerateRequest, Retrieved, RetrieveRequest
 
 POLICIES = ("open", "secret")
 _PATIENCE_S = 30.0

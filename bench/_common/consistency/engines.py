@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from bench._common.consistency.facts import statement, topic_of
 from encoders.types import EncodedPassage, EncodedQuery, Outcome, TextKind, TokenCodec, TokenizedText, WorkClass
 from retrieval.assembly import PassageCounter
+from retrieval.speech import BackendEnd, Delta, FinishReason, GenerationParams, Usage
 from retrieval.token_counters import RememberingCounter
-from retrieval.types import BackendEnd, Delta, FinishReason, GenerationParams, Prompt, Usage
+from retrieval.types import Prompt
 
 DIM = 128
 _SLOW_EVERY = 16

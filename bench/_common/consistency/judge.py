@@ -10,7 +10,8 @@ from bench._common.consistency.facts import Topic, statement, topic_of
 from bench._common.consistency.truth import Asked, Truth
 from retrieval.answers.question import normalise
 from retrieval.reuse import Reuse
-from retrieval.types import Completed, FinishReason, Hit, Retrieved, RetrieveRequest
+from retrieval.speech import FinishReason
+from retrieval.types import Completed, Hit, Retrieved, RetrieveRequest
 
 _MOST_KEPT = 20
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from bench._common.conversation.making import Exchange
 from retrieval.conversation.rules import standalone_by_rules
-from retrieval.types import Speaker, Turn
+from retrieval.speech import Speaker, Turn
 
 ARMS: Mapping[str, Callable[[Exchange], str]] = {
     "as it is": lambda one: one.follow_up,

@@ -13,7 +13,8 @@ from retrieval.dispatch.types import Arranger
 from retrieval.prefix import PrefixOrder, RelevanceOrder
 from retrieval.prefix.marks import Blocks, arranged
 from retrieval.settings import Settings
-from retrieval.types import Arrangement, Context, Usage
+from retrieval.speech import Usage
+from retrieval.types import Arrangement, Context
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from bench._common.tables import say
 from retrieval.generation.llama_backend import LlamaBackend, open_llama
 from retrieval.settings import Settings
 from retrieval.settings.generation import BackendSettings
+from retrieval.speech import BackendEnd, Delta, GenerationParams, Usage
 from retrieval.token_counters import open_counter
-from retrieval.types import BackendEnd, Delta, GenerationParams, Prompt, Usage
+from retrieval.types import Prompt
 
 _WINDOW_TOKENS = 2048
 _OUTPUT_TOKENS = 8

@@ -13,7 +13,8 @@ from bench._common.statistics import Quantiles, quantiles
 from encoders.types import TokenCounter
 from retrieval.generation.messages import chat_messages
 from retrieval.prefix import PrefixOrder
-from retrieval.types import Arrangement, Context, Prompt, Usage
+from retrieval.speech import Usage
+from retrieval.types import Arrangement, Context, Prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from headrace.v1 import retrieval_pb2
 from retrieval.server.convert.found import FoundMessages
 from retrieval.server.convert.ledgers import ledger_to_pb
 from retrieval.server.convert.reuse import reuse_to_pb
-from retrieval.types import Completed, Delta, FinishReason, GenerateEvent, Retrieved
+from retrieval.speech import Delta, FinishReason
+from retrieval.types import Completed, GenerateEvent, Retrieved
 
 _FINISHES = {reason: retrieval_pb2.FinishReason.Value(f"FINISH_REASON_{reason.name}") for reason in FinishReason}
 

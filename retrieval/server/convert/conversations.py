@@ -10,7 +10,7 @@ from typing import NoReturn
 from headrace.v1 import retrieval_pb2
 from retrieval.errors import InvalidRequest
 from retrieval.route import ConversationReport, Priority
-from retrieval.types import Speaker, Tools, Turn
+from retrieval.speech import Speaker, Tools, Turn
 
 MAX_TURNS = 200
 MAX_HISTORY_BYTES = 1 << 20

@@ -20,7 +20,8 @@ from retrieval.server.http.endpoint import Asked
 from retrieval.server.http.reply import Reply
 from retrieval.server.http.timing import server_timing
 from retrieval.server.services.retrieval import RequestPath
-from retrieval.types import Completed, Delta, GenerateEvent, GenerateRequest, Retrieved
+from retrieval.speech import Delta
+from retrieval.types import Completed, GenerateEvent, GenerateRequest, Retrieved
 
 _log = structlog.get_logger("headrace")
 

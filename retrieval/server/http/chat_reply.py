@@ -13,7 +13,8 @@ from retrieval.server.convert.ledgers import ledger_to_pb
 from retrieval.server.convert.plain import plain
 from retrieval.server.convert.reuse import reuse_to_pb
 from retrieval.server.http.reply import compact
-from retrieval.types import AnswerCitation, Completed, Context, Delta, FinishReason, Retrieved, ToolCall, Usage
+from retrieval.speech import Delta, FinishReason, ToolCall, Usage
+from retrieval.types import AnswerCitation, Completed, Context, Retrieved
 
 NOTHING = Retrieved("", (), Context("", 0, 0, ""), Ledger((), 0), Epoch(0, 0))  # before anything was retrieved
 DONE = b"data: [DONE]\n\n"
