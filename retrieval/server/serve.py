@@ -48,7 +48,7 @@ SERVICES = tuple(
     for module in (retrieval_pb2, encoding_pb2, index_pb2, admin_pb2)
     for service in module.DESCRIPTOR.services_by_name.values()
 )
-_CLOSE_S = 0.5  # for the last statuses to be sent
+_CLOSE_S = 1.5  # for the last replies and statuses to be sent; over as soon as they are
 _log = structlog.get_logger("headrace")
 
 
