@@ -16,13 +16,13 @@ import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import grpc.aio
 
 from bench._common.generate.calls import Call
 from bench._common.generate.plan import Plan
+from bench._common.generation.children import written_by
 from bench._common.loops import run
 from bench.load import QUESTIONS, arrivals
 from headrace.v1 import retrieval_pb2 as wire
@@ -35,13 +35,8 @@ _PATIENCE_S = 60.0
 
 async def calls_from_child(plan: Plan) -> list[Call]:
     """Runs the plan in a child process and returns the calls that were planned while it counted."""
-    with TemporaryDirectory() as folder:
-        found = Path(folder) / "calls.json"
-        command = [sys.executable, "-m", "bench._common.generate.asking", json.dumps(asdict(plan)), str(found)]
-        child = await asyncio.create_subprocess_exec(*command)
-        if await child.wait():
-            raise SystemExit("the load generator failed")
-        return [Call(**one) for one in json.loads(found.read_bytes())]
+    found = await written_by("bench._common.generate.asking", [json.dumps(asdict(plan))])
+    return [Call(**one) for one in found]
 
 
 async def ask_all(plan: Plan) -> list[Call]:

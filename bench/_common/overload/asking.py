@@ -1,6 +1,6 @@
-"""Asks for answers in open loop, in a process of its own, and prints the calls as JSON.
+"""Asks for answers in open loop, in a process of its own, and writes the calls down as JSON.
 
-python -m bench._common.overload.asking --target 127.0.0.1:50051 --rate 10 --seconds 30 --deadline-s 6
+python -m bench._common.overload.asking --target 127.0.0.1:50051 --rate 10 --seconds 30 --deadline-s 6 calls.json
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import grpc.aio
 
+from bench._common.generation.children import written_by
 from bench._common.loops import run
 from bench._common.overload.calls import Call
 from bench.load import QUESTIONS, arrivals
@@ -43,12 +44,7 @@ class Load:
 
 async def calls_from_child(load: Load) -> list[Call]:
     """Runs the load in a child process and returns its calls."""
-    command = [sys.executable, "-m", "bench._common.overload.asking", *load.arguments()]
-    child = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
-    printed, _ = await child.communicate()
-    if child.returncode:
-        raise SystemExit("the load generator failed")
-    return [Call(**one) for one in json.loads(printed)]
+    return [Call(**one) for one in await written_by("bench._common.overload.asking", load.arguments())]
 
 
 async def ask_all(load: Load) -> list[Call]:
@@ -108,8 +104,9 @@ def parsed(words: Sequence[str]) -> Load:
 
 def main() -> None:
     """Runs the tool."""
-    calls = run(ask_all(parsed(sys.argv[1:])))
-    print(json.dumps([asdict(call) for call in calls]))
+    *words, path = sys.argv[1:]
+    calls = run(ask_all(parsed(words)))
+    Path(path).write_text(json.dumps([asdict(call) for call in calls]), encoding="utf-8")
 
 
 if __name__ == "__main__":
