@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+_CALL_CHARS = 16  # what a piece of a call counts for, however little is in it
+
 
 class Speaker(enum.Enum):
     """Who said a turn."""
@@ -63,6 +65,11 @@ class ToolCall:
     name: str = ""
     arguments: str = ""
 
+    @property
+    def chars(self) -> int:
+        """What it holds, and a little for being there at all."""
+        return _CALL_CHARS + len(self.id) + len(self.name) + len(self.arguments)
+
 
 @dataclass(frozen=True, slots=True)
 class Delta:
@@ -71,6 +78,11 @@ class Delta:
     text: str
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+
+    @property
+    def chars(self) -> int:
+        """What it holds."""
+        return len(self.text) + len(self.reasoning) + sum(call.chars for call in self.tool_calls)
 
 
 class FinishReason(enum.Enum):

@@ -174,6 +174,9 @@ class Context:
     dropped: tuple[Dropped, ...] = ()
 
 
+NO_CONTEXT = Context("", 0, 0, "")
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a retrieval found and assembled, whoever asked: given to all who ask the same, and kept by the cache."""

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from indexers.types import Passage
-from retrieval.assembly.counting import PassageCounter
+from retrieval.assembly.counting import PassageCounter, count_source
 from retrieval.assembly.duplicates import KeptTexts, word_grams
 from retrieval.assembly.gap import cut_at_gap
-from retrieval.assembly.merging import Source, Sources, uncovered_text
-from retrieval.assembly.template import BLOCK_SEPARATOR, source_block, source_mark
+from retrieval.assembly.long_texts import LONGEST_TOKEN
+from retrieval.assembly.merging import Sources, uncovered_text
+from retrieval.assembly.template import sources_text
 from retrieval.types import Citation, Context, Dropped, DropReason, Hit, PassageBounds
 
-# No tokenizer averages this many characters a token over a passage; a text that needs it is not worth counting.
-_MOST_CHARS_PER_TOKEN = 16
 # What joining two texts may add to their sum.
 _SEAM_TOKENS = 2
 
@@ -73,7 +71,7 @@ class _Packer:
 
     def offer(self, rank: int, hit: Hit) -> DropReason | None:
         """Takes the hit, or says why not."""
-        if len(hit.passage.text) > self._left * _MOST_CHARS_PER_TOKEN:
+        if len(hit.passage.text) > self._left * LONGEST_TOKEN:
             return DropReason.BUDGET
         grams = word_grams(hit.passage.text)
         if self._kept.holds(grams):
@@ -103,14 +101,8 @@ class _Packer:
     def _count_whole(self, text: str) -> int:
         if not self._counter.adds_up:
             return self._counter.count(text) if text else 0
-        return sum(self._count_source(number, each) for number, each in enumerate(self._sources.items, start=1))
-
-    def _count_source(self, number: int, source: Source) -> int:
-        whole = source.passage
-        return self._count_head(number, whole) + self._counter.count_passage(whole)
-
-    def _count_head(self, number: int, passage: Passage) -> int:
-        return self._counter.count(source_mark(number)) + self._counter.count_trail(passage)
+        sources = enumerate(self._sources.items, start=1)
+        return sum(count_source(number, source.passage, self._counter) for number, source in sources)
 
     def _cost(self, hit: Hit) -> int:
         touching = self._sources.touching(hit.passage)
@@ -119,14 +111,11 @@ class _Packer:
             if added == hit.passage.text:
                 return self._counter.count_passage(hit.passage) + _SEAM_TOKENS
             return self._counter.count(added) + _SEAM_TOKENS if added else 0
-        if self._counter.adds_up:
-            return self._count_head(self._number, hit.passage) + self._counter.count_passage(hit.passage)
-        return self._counter.count(source_block(self._number, hit.passage) + BLOCK_SEPARATOR)
+        return count_source(self._number, hit.passage, self._counter)
 
 
 def _render(sources: Sources) -> str:
-    blocks = [source_block(number, source.passage) for number, source in enumerate(sources.items, start=1)]
-    return BLOCK_SEPARATOR.join(blocks)
+    return sources_text((number, source.passage) for number, source in enumerate(sources.items, start=1))
 
 
 def _citations(sources: Sources) -> tuple[Citation, ...]:

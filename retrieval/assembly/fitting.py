@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from retrieval.assembly.counting import PassageCounter
-from retrieval.assembly.template import BLOCK_SEPARATOR, source_block, source_mark
+from retrieval.assembly.counting import PassageCounter, count_source
+from retrieval.assembly.template import sources_text
 from retrieval.types import Citation, Context, Dropped, DropReason
 
 
@@ -39,13 +39,13 @@ def fit_context(context: Context, budget_tokens: int, counter: PassageCounter) -
 
 def render(citations: Sequence[Citation]) -> str:
     """Returns numbered sources as one text."""
-    return BLOCK_SEPARATOR.join(source_block(citation.number, citation.passage) for citation in citations)
+    return sources_text((citation.number, citation.passage) for citation in citations)
 
 
 def _longest_start(context: Context, budget_tokens: int, counter: PassageCounter) -> tuple[int, int]:
     """Returns how many citations fit from the first on, and their tokens."""
     citations = context.citations
-    parts = [0, *accumulate(_count_source(citation, counter) for citation in citations)]
+    parts = [0, *accumulate(count_source(each.number, each.passage, counter) for each in citations)]
     kept = max(place for place, tokens in enumerate(parts) if tokens <= max(0, budget_tokens))
     if counter.adds_up or parts[-1] + _spare_tokens(len(citations), parts[-1]) <= budget_tokens:
         return kept, parts[kept]
@@ -67,10 +67,3 @@ def _longest_start(context: Context, budget_tokens: int, counter: PassageCounter
 def _spare_tokens(sources: int, tokens: int) -> int:
     """Returns more than a whole may have beyond its parts. Counting it takes milliseconds, its parts are remembered."""
     return 4 * sources + tokens // 16
-
-
-def _count_source(citation: Citation, counter: PassageCounter) -> int:
-    if not counter.adds_up:
-        return counter.count(source_block(citation.number, citation.passage) + BLOCK_SEPARATOR)
-    mark = counter.count(source_mark(citation.number))
-    return mark + counter.count_trail(citation.passage) + counter.count_passage(citation.passage)

@@ -12,6 +12,7 @@ stays the exact span of its document.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from indexers.types import Passage
 
@@ -46,6 +47,11 @@ _AFTER_ANY_END = re.compile(f"([\n{_OTHER_LINE_ENDS}])" + _STRUCTURE)
 def source_block(number: int, passage: Passage) -> str:
     """Returns a passage as the model sees it: its citation mark, where it stands, its text."""
     return f"{source_mark(number)} {source_trail(passage)}".rstrip() + _set_in(f"\n{passage.text.strip()}")
+
+
+def sources_text(sources: Iterable[tuple[int, Passage]]) -> str:
+    """Returns passages, each with the number in its mark, as one text."""
+    return BLOCK_SEPARATOR.join(source_block(number, passage) for number, passage in sources)
 
 
 def source_mark(number: int) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from encoders.types import TokenCounter
 from indexers.sentences import sentence_spans
 from retrieval.assembly.long_texts import LONGEST_TOKEN, count_up_to, pieces
-from retrieval.speech import Conversation, Speaker, Turn
+from retrieval.speech import NOTHING_SAID, Conversation, Speaker, Turn
 
 TURN_MARGIN_TOKENS = 4
 """What chat templates put around a message, about: its role and two marks."""
@@ -35,9 +35,6 @@ class Fitted:
     dropped: int  # the oldest; kept + dropped is all
     summarised: int  # of those dropped, the ones that the summary stands for
     token_count: int  # margins included; never above the budget
-
-
-_NOTHING = Conversation()
 
 
 def fit_history(
@@ -103,7 +100,7 @@ def _part(turns: Sequence[Turn], budget: int, counter: TokenCounter) -> Fitted:
         return Fitted(Conversation(tuple(turns[start:])), len(turns) - start, start, 0, used)
     cut = _cut(turns[-1].text, budget - TURN_MARGIN_TOKENS, counter) if turns else ""
     if not cut:
-        return Fitted(_NOTHING, 0, len(turns), 0, 0)
+        return Fitted(NOTHING_SAID, 0, len(turns), 0, 0)
     tokens = counter.count(cut) + TURN_MARGIN_TOKENS
     return Fitted(Conversation((replace(turns[-1], text=cut),)), 1, len(turns) - 1, 0, tokens)
 

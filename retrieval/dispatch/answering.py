@@ -75,12 +75,6 @@ async def answer_pieces(
     raise BackendCut(backend, parser.emitted_chars, "its stream has no end")
 
 
-def chars_of(delta: Delta) -> int:
-    """Returns the characters that a piece holds, a few for each call of a function besides."""
-    calls = sum(16 + len(call.id) + len(call.name) + len(call.arguments) for call in delta.tool_calls)
-    return len(delta.text) + len(delta.reasoning) + calls
-
-
 def size_of(piece: Delta | Ended) -> int:
     """Returns the bytes of a piece, about."""
-    return 64 + (4 * chars_of(piece) if isinstance(piece, Delta) else 0)
+    return 64 + (4 * piece.chars if isinstance(piece, Delta) else 0)

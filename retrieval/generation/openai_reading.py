@@ -16,7 +16,6 @@ from retrieval.generation.sse import EventDecoder, ServerEvent
 from retrieval.speech import BackendEnd, Delta, ToolCall, Usage
 
 _DONE = "[DONE]"
-_CALL_CHARS = 16  # what the piece of a call counts for, however little is in it
 
 
 class CompletionReader:
@@ -131,5 +130,5 @@ class _Gathered:
         if delta.tool_calls or delta.function_call:
             calls = delta.calls
             self.calls += calls
-            size += sum(_CALL_CHARS + len(call.id) + len(call.name) + len(call.arguments) for call in calls)
+            size += sum(call.chars for call in calls)
         return size

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from retrieval.assembly.template import BLOCK_SEPARATOR, source_block, source_mark, source_trail
+from retrieval.assembly.template import source_mark, source_trail, sources_text
 from retrieval.caching.digests import digest_of
 from retrieval.types import Arrangement, Citation, Context
 
@@ -64,7 +64,7 @@ def lasting_marks(digests: Sequence[int]) -> list[int]:
 def arranged(context: Context, blocks: Sequence[Block]) -> Arrangement:
     """Returns the sources of a context in the order of the blocks, with their ranking if that is not the order."""
     citations = {citation.number: citation for citation in context.citations}
-    text = BLOCK_SEPARATOR.join(source_block(block.mark, citations[block.number].passage) for block in blocks)
+    text = sources_text((block.mark, citations[block.number].passage) for block in blocks)
     numbers = tuple((block.mark, block.number) for block in blocks)
     by_rank = sorted(blocks, key=lambda block: block.number)
     if by_rank == list(blocks):

@@ -34,12 +34,14 @@ def forbidding(rules: Sequence[RouteRule], backend: BackendSettings) -> str:
     return next((rule.name for rule in rules if not permits(rule, backend)), "")
 
 
+def is_about(rule: RouteRule, tenant: str, collection: str) -> bool:
+    """Tells whether the rule may concern a collection of a tenant, whoever asks and whatever is in it."""
+    return tenant in (rule.tenants or (tenant,)) and collection in (rule.collections or (collection,))
+
+
 def _concerns(rule: RouteRule, subject: Subject) -> bool:
-    return (
-        subject.tenant in (rule.tenants or (subject.tenant,))
-        and subject.collection in (rule.collections or (subject.collection,))
-        and subject.data_policy in (rule.data_policies or (subject.data_policy,))
-    )
+    policies = rule.data_policies or (subject.data_policy,)
+    return is_about(rule, subject.tenant, subject.collection) and subject.data_policy in policies
 
 
 def _is_in(rule: RouteRule, context: Context) -> bool:

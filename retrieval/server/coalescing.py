@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from retrieval.dispatch.answering import chars_of
 from retrieval.speech import Delta
 from retrieval.types import GenerateEvent
 
@@ -58,7 +57,7 @@ class _Ahead:
             await self._sleep()
         last = self._events[-1] if self._events else None
         if isinstance(event, Delta):
-            self._chars += chars_of(event) + 1
+            self._chars += event.chars + 1
             if isinstance(last, Delta):
                 self._events[-1] = _joined(last, event)
                 return

@@ -14,6 +14,7 @@ import structlog
 from grpc_health.v1 import health, health_pb2
 
 from encoders.workers import Workers
+from retrieval.server.beside import beside
 
 _TRY_AGAIN_S = 1.0
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -50,13 +51,8 @@ class Health:
         workers.watch(tell)
         said = workers.healthy
         await self.set(said)
-        task = asyncio.create_task(self._follow(workers, changed, said))
-        try:
+        async with beside(self._follow(workers, changed, said)):
             yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
     async def _follow(self, workers: Workers, changed: asyncio.Event, said: bool) -> None:
         while True:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import structlog
 
 from encoders.errors import EncoderError
 from encoders.scheduler import TokenScheduler
+from retrieval.server.beside import beside
 from retrieval.server.convert.models import ServedModel
 
 _log = structlog.get_logger("headrace")
@@ -20,13 +21,8 @@ async def measuring_costs(models: Sequence[ServedModel], scheduler: TokenSchedul
     """Measures beside the body, at the priority of bulk work; what is not done when the body ends is left undone."""
     for model in models:
         _tell(model)
-    task = asyncio.create_task(_measure(models, scheduler))
-    try:
+    async with beside(_measure(models, scheduler)):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def _measure(models: Sequence[ServedModel], scheduler: TokenScheduler) -> None:

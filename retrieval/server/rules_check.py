@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import structlog
 
 from indexers.index import Catalog
-from indexers.types import CollectionKey
 from retrieval.identity import DEFAULT_TENANT
+from retrieval.routing.rules import is_about
 from retrieval.settings import Settings
-from retrieval.settings.generation import RouteRule
 
 _log = structlog.get_logger("headrace")
 
@@ -23,15 +22,11 @@ async def tell_idle_rules(catalog: Catalog, settings: Settings) -> None:
     tenants = {key.tenant for key in settings.auth.keys} or {DEFAULT_TENANT}
     served = [each.definition for tenant in sorted(tenants) for each in await catalog.list(tenant)]
     for rule in rules:
-        fields = [each.fields for each in served if _concerns(rule, each.key)]
+        fields = [each.fields for each in served if is_about(rule, each.key.tenant, each.key.collection)]
         if not fields:
             _log.warning("rule_concerns_nothing", rule=rule.name, collections=list(rule.collections))
         elif rule.field and not any(rule.field in declared for declared in fields):
             _log.warning("rule_field_unknown", rule=rule.name, field=rule.field, known=sorted(_names(fields)))
-
-
-def _concerns(rule: RouteRule, key: CollectionKey) -> bool:
-    return key.tenant in (rule.tenants or (key.tenant,)) and key.collection in (rule.collections or (key.collection,))
 
 
 def _names(fields: Iterable[Iterable[str]]) -> set[str]:

@@ -5,20 +5,19 @@ An embedded model always gets it: that loads the model too.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import structlog
 
 from retrieval.dispatch.endpoint import Endpoint
 from retrieval.dispatch.service import BackendService
 from retrieval.errors import BackendError
+from retrieval.server.beside import beside
 from retrieval.speech import GenerationParams
-from retrieval.types import Arrangement, Context, Prompt
+from retrieval.types import NO_CONTEXT, Arrangement, Prompt
 
-_NOTHING = Context("", 0, 0, "")
 _log = structlog.get_logger("headrace")
 
 
@@ -26,15 +25,10 @@ _log = structlog.get_logger("headrace")
 async def warming(services: Mapping[str, BackendService], instructions: str) -> AsyncIterator[None]:
     """Warms up beside the body, one server of each backend after the other; nobody waits for it."""
     wanted = [each for each in services.values() if each.settings.warm_up or each.settings.kind == "llama"]
-    tasks = [asyncio.create_task(_warm(service, instructions)) for service in wanted]
-    try:
+    async with AsyncExitStack() as stack:
+        for service in wanted:
+            await stack.enter_async_context(beside(_warm(service, instructions)))
         yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 async def _warm(service: BackendService, instructions: str) -> None:
@@ -48,7 +42,7 @@ async def _warm(service: BackendService, instructions: str) -> None:
 
 
 async def _send(endpoint: Endpoint, patience_s: float, instructions: str) -> None:
-    prompt = Prompt(instructions, _NOTHING, "Say yes.", Arrangement.by_relevance(_NOTHING))
+    prompt = Prompt(instructions, NO_CONTEXT, "Say yes.", Arrangement.by_relevance(NO_CONTEXT))
     params = GenerationParams(1, 0.0, time.monotonic_ns() + int(patience_s * 1e9))
     async with aclosing(endpoint.backend.stream(prompt, params)) as pieces:
         async for _ in pieces:

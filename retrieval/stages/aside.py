@@ -20,9 +20,9 @@ from retrieval.routing.router import Router
 from retrieval.settings.generation import GenerationSettings
 from retrieval.speech import Conversation, Delta, FinishReason, GenerationParams
 from retrieval.stages.ask import subject_of
-from retrieval.types import Arrangement, Context, Found, Prompt, RetrieveRequest
+from retrieval.types import NO_CONTEXT, Arrangement, Context, Found, Prompt, RetrieveRequest
 
-_NOTHING = Found((), Context("", 0, 0, ""), Epoch(0, 0))
+_NOTHING = Found((), NO_CONTEXT, Epoch(0, 0))
 
 
 @dataclass(frozen=True, slots=True)
