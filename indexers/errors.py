@@ -20,7 +20,19 @@ IndexerError
 ├── DataFolderLocked                 another process holds the data folder
 ├── IndexCorrupt                     files disagree with each other; says how to rebuild
 ├── IndexUnavailable                 the store cannot be reached, or fails
-└── BuildFailed                      the child process that builds a generation failed
+├── BuildFailed                      the child process that builds a generation failed
+├── SourceError                      where documents come from
+│   ├── SourceUnavailable            cannot be reached or read now; trying again may help
+│   ├── ItemGone                     what was listed is no longer there
+│   └── ItemUnreadable               can never be read so: too large, forbidden, an address that is not allowed
+└── JobError
+    ├── InvalidJob                   a job file that cannot be used; names the file, the line and the key
+    ├── JobNotFound
+    ├── RunNotFound
+    ├── RunActive                    a run of the job has not ended
+    ├── LeaseLost                    another worker has taken over; whatever this one holds is void
+    ├── JobStoreUnavailable          the queue cannot be reached or is broken
+    └── TargetUnavailable            the server that a job writes to cannot be reached; trying again may help
 """
 
 from __future__ import annotations
@@ -166,4 +178,96 @@ class BuildFailed(IndexerError):
     def __init__(self, collection: str, reason: str) -> None:
         super().__init__(f"building collection {collection!r} failed: {reason}; it goes on serving the previous state")
         self.collection = collection
+        self.reason = reason
+
+
+class SourceError(IndexerError):
+    """Something about the place that documents come from; `reason` is for people and holds no credentials."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name = name
+        self.reason = reason
+
+
+class SourceUnavailable(SourceError):
+    """It cannot be reached or read now; trying again may help. `retry_after_s` is what it asked for, 0 for nothing."""
+
+    def __init__(self, name: str, reason: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(name, reason)
+        self.retry_after_s = retry_after_s
+
+
+class ItemGone(SourceError):
+    """What was listed is no longer there."""
+
+
+class ItemUnreadable(SourceError):
+    """It can never be read so; `kind` is a short constant word that failures are counted by."""
+
+    def __init__(self, name: str, reason: str, kind: str = "unreadable") -> None:
+        super().__init__(name, reason)
+        self.kind = kind
+
+
+class JobError(IndexerError):
+    """Something about a job."""
+
+
+class InvalidJob(JobError):
+    """A job file that cannot be used; `faults` are lines for people, each with file, line and key."""
+
+    def __init__(self, faults: tuple[str, ...]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
+
+
+class JobNotFound(JobError):
+    """No such job for this tenant."""
+
+    def __init__(self, job: str) -> None:
+        super().__init__(f"job {job!r} does not exist; submit it first or check the name")
+        self.job = job
+
+
+class RunNotFound(JobError):
+    """No such run for this tenant."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"run {run_id!r} does not exist; `headrace jobs list` shows those that do")
+        self.run_id = run_id
+
+
+class RunActive(JobError):
+    """A run of the job has not ended."""
+
+    def __init__(self, job: str, run_id: str) -> None:
+        super().__init__(f"run {run_id} of job {job!r} has not ended; watch it, or cancel it first")
+        self.job = job
+        self.run_id = run_id
+
+
+class LeaseLost(JobError):
+    """Another worker has taken over; whatever this one holds is void."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was taken over by another worker, since this one was silent for too long")
+        self.what = what
+
+
+class JobStoreUnavailable(JobError):
+    """The queue cannot be reached or is broken."""
+
+    def __init__(self, store: str, reason: str) -> None:
+        super().__init__(f"job store {store} is unavailable: {reason}; try again later")
+        self.store = store
+        self.reason = reason
+
+
+class TargetUnavailable(JobError):
+    """The server that a job writes to cannot be reached now."""
+
+    def __init__(self, target: str, reason: str) -> None:
+        super().__init__(f"{target} cannot be reached: {reason}; trying again may help")
+        self.target = target
         self.reason = reason

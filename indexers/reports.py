@@ -18,6 +18,7 @@ class DocumentStatus(enum.Enum):
     WRITTEN = "written"
     UNCHANGED = "unchanged"
     FAILED = "failed"
+    SUPERSEDED = "superseded"  # somebody wrote or deleted it meanwhile, so it was not touched
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class DocumentOutcome:
     chunk_count: int = 0  # written
     token_count: int = 0  # encoded
     reason: str = ""  # of a failure
+    fingerprint: str = ""  # that it is stored with
     warnings: tuple[str, ...] = ()
 
 
@@ -57,6 +59,7 @@ class IndexCounts:
     failed: int = 0  # files, rows and documents
     skipped: int = 0  # files
     removed: int = 0  # documents
+    superseded: int = 0  # documents
     chunks: int = 0  # written
     tokens: int = 0  # encoded
 

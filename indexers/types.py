@@ -71,6 +71,15 @@ class CollectionDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """Text that is searched along with a span of a document, but never shown or cited: what a model said of it."""
+
+    start: int  # code points into the canonical text
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A document as it is stored and returned: its canonical text is what every offset points into."""
 
@@ -80,6 +89,18 @@ class Document:
     format: TextFormat = TextFormat.PLAIN
     metadata: Metadata = field(default_factory=dict)
     source_uri: str = ""
+    owner: str = ""  # the job that keeps it in step with its source; empty when a caller wrote it
+    notes: tuple[Note, ...] = ()  # each goes with the chunk in which its span begins
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """What the index holds of a document, as far as it is needed to tell whether that is what it should be."""
+
+    fingerprint: str
+    owner: str
+    chunk_count: int
+    write_sequence: int  # of the write that it came with
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +117,13 @@ class Chunk:
     token_count: int  # of the text alone, as the dense encoder's tokenizer counts
     header: str  # title and headings as they are embedded before the text, in one line; may be empty
     header_token_count: int  # of the header alone
+    notes: str = ""  # searched along with the text, after it; never shown or cited
 
     @property
     def embedding_text(self) -> str:
         """What is embedded and counted for BM25."""
-        return headed(self.header, self.text)
+        text = headed(self.header, self.text)
+        return f"{text}\n{self.notes}" if self.notes else text
 
 
 @dataclass(frozen=True, slots=True)

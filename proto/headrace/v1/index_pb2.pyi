@@ -46,6 +46,82 @@ TEXT_FORMAT_MARKDOWN: TextFormat.ValueType  # 2
 """Markdown."""
 Global___TextFormat: _TypeAlias = TextFormat  # noqa: Y015
 
+class _DocumentStatus:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DocumentStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DocumentStatus.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DOCUMENT_STATUS_UNSPECIFIED: _DocumentStatus.ValueType  # 0
+    """Not given."""
+    DOCUMENT_STATUS_WRITTEN: _DocumentStatus.ValueType  # 1
+    """It was embedded and written."""
+    DOCUMENT_STATUS_UNCHANGED: _DocumentStatus.ValueType  # 2
+    """It was stored already as it is."""
+    DOCUMENT_STATUS_FAILED: _DocumentStatus.ValueType  # 3
+    """It could not be indexed."""
+    DOCUMENT_STATUS_SUPERSEDED: _DocumentStatus.ValueType  # 4
+    """Somebody wrote or deleted it meanwhile, so it was left alone."""
+
+class DocumentStatus(_DocumentStatus, metaclass=_DocumentStatusEnumTypeWrapper):
+    """What can become of a document."""
+
+DOCUMENT_STATUS_UNSPECIFIED: DocumentStatus.ValueType  # 0
+"""Not given."""
+DOCUMENT_STATUS_WRITTEN: DocumentStatus.ValueType  # 1
+"""It was embedded and written."""
+DOCUMENT_STATUS_UNCHANGED: DocumentStatus.ValueType  # 2
+"""It was stored already as it is."""
+DOCUMENT_STATUS_FAILED: DocumentStatus.ValueType  # 3
+"""It could not be indexed."""
+DOCUMENT_STATUS_SUPERSEDED: DocumentStatus.ValueType  # 4
+"""Somebody wrote or deleted it meanwhile, so it was left alone."""
+Global___DocumentStatus: _TypeAlias = DocumentStatus  # noqa: Y015
+
+class _MigrationState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MigrationStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MigrationState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MIGRATION_STATE_UNSPECIFIED: _MigrationState.ValueType  # 0
+    """There is none."""
+    MIGRATION_STATE_COPYING: _MigrationState.ValueType  # 1
+    """Documents are being embedded."""
+    MIGRATION_STATE_CHECKING: _MigrationState.ValueType  # 2
+    """The new generation is being checked."""
+    MIGRATION_STATE_HELD: _MigrationState.ValueType  # 3
+    """It is ready, and waits to be told."""
+    MIGRATION_STATE_SERVING: _MigrationState.ValueType  # 4
+    """The new generation serves; the old one can be gone back to."""
+    MIGRATION_STATE_FAILED: _MigrationState.ValueType  # 5
+    """It stopped; the old generation serves."""
+    MIGRATION_STATE_CANCELLED: _MigrationState.ValueType  # 6
+    """It was given up; the old generation serves."""
+    MIGRATION_STATE_ROLLED_BACK: _MigrationState.ValueType  # 7
+    """The old generation serves again."""
+
+class MigrationState(_MigrationState, metaclass=_MigrationStateEnumTypeWrapper):
+    """Where a migration can stand."""
+
+MIGRATION_STATE_UNSPECIFIED: MigrationState.ValueType  # 0
+"""There is none."""
+MIGRATION_STATE_COPYING: MigrationState.ValueType  # 1
+"""Documents are being embedded."""
+MIGRATION_STATE_CHECKING: MigrationState.ValueType  # 2
+"""The new generation is being checked."""
+MIGRATION_STATE_HELD: MigrationState.ValueType  # 3
+"""It is ready, and waits to be told."""
+MIGRATION_STATE_SERVING: MigrationState.ValueType  # 4
+"""The new generation serves; the old one can be gone back to."""
+MIGRATION_STATE_FAILED: MigrationState.ValueType  # 5
+"""It stopped; the old generation serves."""
+MIGRATION_STATE_CANCELLED: MigrationState.ValueType  # 6
+"""It was given up; the old generation serves."""
+MIGRATION_STATE_ROLLED_BACK: MigrationState.ValueType  # 7
+"""The old generation serves again."""
+Global___MigrationState: _TypeAlias = MigrationState  # noqa: Y015
+
 @_typing.final
 class Collection(_message.Message):
     """A collection."""
@@ -470,6 +546,8 @@ class Document(_message.Message):
     FORMAT_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     SOURCE_URI_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Its id, chosen by the caller: 1 to 512 characters, no control characters."""
     title: _builtins.str
@@ -480,9 +558,15 @@ class Document(_message.Message):
     """How the text shows its structure."""
     source_uri: _builtins.str
     """Where it came from."""
+    owner: _builtins.str
+    """The job that keeps it in step with its source; empty when a caller wrote it. At most 63 characters."""
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, _common_pb2.MetadataValue]:
         """Metadata; declared fields must have their declared types, others are stored and returned but cannot be filtered by."""
+
+    @_builtins.property
+    def notes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Note]:
+        """Text that is searched along with spans of it; at most 10,000, of 10,000 characters each."""
 
     def __init__(
         self,
@@ -493,14 +577,79 @@ class Document(_message.Message):
         format: Global___TextFormat.ValueType = ...,
         metadata: _abc.Mapping[_builtins.str, _common_pb2.MetadataValue] | None = ...,
         source_uri: _builtins.str = ...,
+        owner: _builtins.str = ...,
+        notes: _abc.Iterable[Global___Note] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "id", b"id", "metadata", b"metadata", "source_uri", b"source_uri", "text", b"text", "title", b"title"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "id", b"id", "metadata", b"metadata", "notes", b"notes", "owner", b"owner", "source_uri", b"source_uri", "text", b"text", "title", b"title"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Document: _TypeAlias = Document  # noqa: Y015
+
+@_typing.final
+class Note(_message.Message):
+    """Text that is searched along with a span of a document, but never shown or cited."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    start: _builtins.int
+    """Where the span begins, in characters; the note goes with the chunk in which that is."""
+    end: _builtins.int
+    """Where it ends."""
+    text: _builtins.str
+    """The text."""
+    def __init__(
+        self,
+        *,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "start", b"start", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Note: _TypeAlias = Note  # noqa: Y015
+
+@_typing.final
+class ChunkingOptions(_message.Message):
+    """How to cut documents; what is absent is as the server's settings say."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMIT_TOKENS_FIELD_NUMBER: _builtins.int
+    OVERLAP_TOKENS_FIELD_NUMBER: _builtins.int
+    limit_tokens: _builtins.int
+    """Tokens of a chunk at most, 32 to 8,192."""
+    overlap_tokens: _builtins.int
+    """Tokens that pieces of one long block share, at most 1,024."""
+    def __init__(
+        self,
+        *,
+        limit_tokens: _builtins.int | None = ...,
+        overlap_tokens: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit_tokens", b"_limit_tokens", "_overlap_tokens", b"_overlap_tokens", "limit_tokens", b"limit_tokens", "overlap_tokens", b"overlap_tokens"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit_tokens", b"_limit_tokens", "_overlap_tokens", b"_overlap_tokens", "limit_tokens", b"limit_tokens", "overlap_tokens", b"overlap_tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__limit_tokens: _TypeAlias = _typing.Literal["limit_tokens"]  # noqa: Y015
+    _WhichOneofArgType__limit_tokens: _TypeAlias = _typing.Literal["_limit_tokens", b"_limit_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__overlap_tokens: _TypeAlias = _typing.Literal["overlap_tokens"]  # noqa: Y015
+    _WhichOneofArgType__overlap_tokens: _TypeAlias = _typing.Literal["_overlap_tokens", b"_overlap_tokens"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit_tokens) -> _WhichOneofReturnType__limit_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__overlap_tokens) -> _WhichOneofReturnType__overlap_tokens | None: ...
+
+Global___ChunkingOptions: _TypeAlias = ChunkingOptions  # noqa: Y015
 
 @_typing.final
 class UpsertDocumentsRequest(_message.Message):
@@ -510,23 +659,35 @@ class UpsertDocumentsRequest(_message.Message):
 
     COLLECTION_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
+    UNCHANGED_SINCE_FIELD_NUMBER: _builtins.int
+    CHUNKING_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """The collection's name."""
+    unchanged_since: _builtins.int
+    """Leaves alone every document that was written or deleted after this write sequence; absent replaces all."""
     @_builtins.property
     def documents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Document]:
         """The documents, 1 to 256 of them, with different ids. If one is refused, none is stored."""
+
+    @_builtins.property
+    def chunking(self) -> Global___ChunkingOptions:
+        """How to cut them."""
 
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
         documents: _abc.Iterable[Global___Document] | None = ...,
+        unchanged_since: _builtins.int | None = ...,
+        chunking: Global___ChunkingOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_unchanged_since", b"_unchanged_since", "chunking", b"chunking", "unchanged_since", b"unchanged_since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "documents", b"documents"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_unchanged_since", b"_unchanged_since", "chunking", b"chunking", "collection", b"collection", "documents", b"documents", "unchanged_since", b"unchanged_since"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__unchanged_since: _TypeAlias = _typing.Literal["unchanged_since"]  # noqa: Y015
+    _WhichOneofArgType__unchanged_since: _TypeAlias = _typing.Literal["_unchanged_since", b"_unchanged_since"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unchanged_since) -> _WhichOneofReturnType__unchanged_since | None: ...
 
 Global___UpsertDocumentsRequest: _TypeAlias = UpsertDocumentsRequest  # noqa: Y015
 
@@ -537,22 +698,609 @@ class UpsertDocumentsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RESULT_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def result(self) -> Global___UpsertResult:
         """The result."""
+
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___DocumentOutcome]:
+        """What became of each document, in order."""
 
     def __init__(
         self,
         *,
         result: Global___UpsertResult | None = ...,
+        outcomes: _abc.Iterable[Global___DocumentOutcome] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcomes", b"outcomes", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UpsertDocumentsResponse: _TypeAlias = UpsertDocumentsResponse  # noqa: Y015
+
+@_typing.final
+class DocumentOutcome(_message.Message):
+    """What became of a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    TOKEN_COUNT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    FINGERPRINT_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """The document."""
+    status: Global___DocumentStatus.ValueType
+    """What became of it."""
+    chunk_count: _builtins.int
+    """Chunks that were written."""
+    token_count: _builtins.int
+    """Tokens that were encoded."""
+    reason: _builtins.str
+    """Why it failed."""
+    fingerprint: _builtins.str
+    """The fingerprint that it is stored with."""
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What was noticed."""
+
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        status: Global___DocumentStatus.ValueType = ...,
+        chunk_count: _builtins.int = ...,
+        token_count: _builtins.int = ...,
+        reason: _builtins.str = ...,
+        fingerprint: _builtins.str = ...,
+        warnings: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "document_id", b"document_id", "fingerprint", b"fingerprint", "reason", b"reason", "status", b"status", "token_count", b"token_count", "warnings", b"warnings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DocumentOutcome: _TypeAlias = DocumentOutcome  # noqa: Y015
+
+@_typing.final
+class LookUpDocumentsRequest(_message.Message):
+    """Asks what is stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    CHUNKS_OF_FIELD_NUMBER: _builtins.int
+    CHUNK_IDS_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """The collection's name."""
+    owner: _builtins.str
+    """An owner whose documents are listed by id; empty lists none."""
+    after: _builtins.str
+    """The owner's documents after this id."""
+    limit: _builtins.int
+    """How many of the owner's documents at most, 1 to 10,000; 1,000 when 0."""
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Documents to describe, at most 1,000."""
+
+    @_builtins.property
+    def chunks_of(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Documents whose chunks are listed, at most 100."""
+
+    @_builtins.property
+    def chunk_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Chunks to look for, at most 10,000."""
+
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
+        chunks_of: _abc.Iterable[_builtins.str] | None = ...,
+        chunk_ids: _abc.Iterable[_builtins.str] | None = ...,
+        owner: _builtins.str = ...,
+        after: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "chunk_ids", b"chunk_ids", "chunks_of", b"chunks_of", "collection", b"collection", "ids", b"ids", "limit", b"limit", "owner", b"owner"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LookUpDocumentsRequest: _TypeAlias = LookUpDocumentsRequest  # noqa: Y015
+
+@_typing.final
+class LookUpDocumentsResponse(_message.Message):
+    """What is stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
+    CHUNKS_FIELD_NUMBER: _builtins.int
+    PRESENT_CHUNK_IDS_FIELD_NUMBER: _builtins.int
+    OWNED_FIELD_NUMBER: _builtins.int
+    SHAPING_FIELD_NUMBER: _builtins.int
+    shaping: _builtins.str
+    """What else shapes a stored fingerprint besides the document, under the server's settings: see `ChunkingOptions`."""
+    @_builtins.property
+    def epoch(self) -> _common_pb2.Epoch:
+        """The state in which this was so."""
+
+    @_builtins.property
+    def documents(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredDocument]:
+        """The documents that are there, in no particular order."""
+
+    @_builtins.property
+    def chunks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The chunks of the documents asked for."""
+
+    @_builtins.property
+    def present_chunk_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The chunks asked for that can be fetched."""
+
+    @_builtins.property
+    def owned(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwnedDocument]:
+        """The owner's documents, by id."""
+
+    def __init__(
+        self,
+        *,
+        epoch: _common_pb2.Epoch | None = ...,
+        documents: _abc.Iterable[Global___StoredDocument] | None = ...,
+        chunks: _abc.Iterable[_builtins.str] | None = ...,
+        present_chunk_ids: _abc.Iterable[_builtins.str] | None = ...,
+        owned: _abc.Iterable[Global___OwnedDocument] | None = ...,
+        shaping: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "documents", b"documents", "epoch", b"epoch", "owned", b"owned", "present_chunk_ids", b"present_chunk_ids", "shaping", b"shaping"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LookUpDocumentsResponse: _TypeAlias = LookUpDocumentsResponse  # noqa: Y015
+
+@_typing.final
+class StoredDocument(_message.Message):
+    """What is stored of a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    FINGERPRINT_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    WRITE_SEQUENCE_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Its id."""
+    fingerprint: _builtins.str
+    """Changes when anything about the document changes."""
+    owner: _builtins.str
+    """The job that owns it."""
+    chunk_count: _builtins.int
+    """Its chunks."""
+    write_sequence: _builtins.int
+    """The write that it came with."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        fingerprint: _builtins.str = ...,
+        owner: _builtins.str = ...,
+        chunk_count: _builtins.int = ...,
+        write_sequence: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "fingerprint", b"fingerprint", "id", b"id", "owner", b"owner", "write_sequence", b"write_sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredDocument: _TypeAlias = StoredDocument  # noqa: Y015
+
+@_typing.final
+class OwnedDocument(_message.Message):
+    """A document of an owner."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    SOURCE_URI_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Its id."""
+    source_uri: _builtins.str
+    """Where it came from."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        source_uri: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "source_uri", b"source_uri"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OwnedDocument: _TypeAlias = OwnedDocument  # noqa: Y015
+
+@_typing.final
+class MigrateCollectionRequest(_message.Message):
+    """Asks for a collection to be built anew for another model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DENSE_MODEL_FIELD_NUMBER: _builtins.int
+    LABELLED_FIELD_NUMBER: _builtins.int
+    SAMPLE_FIELD_NUMBER: _builtins.int
+    MIN_RECALL_FIELD_NUMBER: _builtins.int
+    MAX_NDCG_LOSS_FIELD_NUMBER: _builtins.int
+    HOLD_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The collection's name."""
+    dense_model: _builtins.str
+    """The model: `bundled:minilm-l6`, a pulled model's id, or a folder on the server."""
+    sample: _builtins.int
+    """Stored documents that are searched for to measure recall against exact search; 200 when 0."""
+    min_recall: _builtins.float
+    """The least recall@10 against exact search; 0.95 when absent."""
+    max_ndcg_loss: _builtins.float
+    """How much nDCG@10 may fall at most when there are labels; 0.01 when absent. Above 1 only reports it."""
+    hold: _builtins.bool
+    """Whether to stop before changing over, so that a person decides; the same request without it goes on from there."""
+    @_builtins.property
+    def labelled(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabelledQuery]:
+        """Questions with the documents that answer them, to compare the two by; may be empty."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        dense_model: _builtins.str = ...,
+        labelled: _abc.Iterable[Global___LabelledQuery] | None = ...,
+        sample: _builtins.int = ...,
+        min_recall: _builtins.float | None = ...,
+        max_ndcg_loss: _builtins.float | None = ...,
+        hold: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_ndcg_loss", b"_max_ndcg_loss", "_min_recall", b"_min_recall", "max_ndcg_loss", b"max_ndcg_loss", "min_recall", b"min_recall"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_ndcg_loss", b"_max_ndcg_loss", "_min_recall", b"_min_recall", "dense_model", b"dense_model", "hold", b"hold", "labelled", b"labelled", "max_ndcg_loss", b"max_ndcg_loss", "min_recall", b"min_recall", "name", b"name", "sample", b"sample"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_ndcg_loss: _TypeAlias = _typing.Literal["max_ndcg_loss"]  # noqa: Y015
+    _WhichOneofArgType__max_ndcg_loss: _TypeAlias = _typing.Literal["_max_ndcg_loss", b"_max_ndcg_loss"]  # noqa: Y015
+    _WhichOneofReturnType__min_recall: _TypeAlias = _typing.Literal["min_recall"]  # noqa: Y015
+    _WhichOneofArgType__min_recall: _TypeAlias = _typing.Literal["_min_recall", b"_min_recall"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_ndcg_loss) -> _WhichOneofReturnType__max_ndcg_loss | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_recall) -> _WhichOneofReturnType__min_recall | None: ...
+
+Global___MigrateCollectionRequest: _TypeAlias = MigrateCollectionRequest  # noqa: Y015
+
+@_typing.final
+class LabelledQuery(_message.Message):
+    """A question and what answers it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUERY_FIELD_NUMBER: _builtins.int
+    DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
+    query: _builtins.str
+    """The question."""
+    @_builtins.property
+    def document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The ids of documents that answer it."""
+
+    def __init__(
+        self,
+        *,
+        query: _builtins.str = ...,
+        document_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_ids", b"document_ids", "query", b"query"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LabelledQuery: _TypeAlias = LabelledQuery  # noqa: Y015
+
+@_typing.final
+class MigrateCollectionResponse(_message.Message):
+    """The migration has begun, or goes on from where it was."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIGRATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def migration(self) -> Global___Migration:
+        """Where it stands."""
+
+    def __init__(
+        self,
+        *,
+        migration: Global___Migration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["migration", b"migration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["migration", b"migration"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MigrateCollectionResponse: _TypeAlias = MigrateCollectionResponse  # noqa: Y015
+
+@_typing.final
+class Migration(_message.Message):
+    """Where a migration stands."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    FROM_MODEL_FIELD_NUMBER: _builtins.int
+    TO_MODEL_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    DONE_DOCUMENTS_FIELD_NUMBER: _builtins.int
+    TOTAL_DOCUMENTS_FIELD_NUMBER: _builtins.int
+    RECALL_FIELD_NUMBER: _builtins.int
+    NDCG_BEFORE_FIELD_NUMBER: _builtins.int
+    NDCG_AFTER_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """The collection."""
+    from_model: _builtins.str
+    """The model that serves, or served before."""
+    to_model: _builtins.str
+    """The model to change to."""
+    state: Global___MigrationState.ValueType
+    """Where it stands."""
+    done_documents: _builtins.int
+    """Documents that are in the new generation."""
+    total_documents: _builtins.int
+    """Documents that the collection has."""
+    recall: _builtins.float
+    """Recall@10 of approximate against exact search in the new generation; absent until it is measured."""
+    ndcg_before: _builtins.float
+    """nDCG@10 of the labelled questions before; absent without labels."""
+    ndcg_after: _builtins.float
+    """nDCG@10 of the labelled questions after; absent without labels."""
+    reason: _builtins.str
+    """Why it failed or is held."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """When it began."""
+
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """When it ended."""
+
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        from_model: _builtins.str = ...,
+        to_model: _builtins.str = ...,
+        state: Global___MigrationState.ValueType = ...,
+        done_documents: _builtins.int = ...,
+        total_documents: _builtins.int = ...,
+        recall: _builtins.float | None = ...,
+        ndcg_before: _builtins.float | None = ...,
+        ndcg_after: _builtins.float | None = ...,
+        reason: _builtins.str = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ndcg_after", b"_ndcg_after", "_ndcg_before", b"_ndcg_before", "_recall", b"_recall", "end_time", b"end_time", "ndcg_after", b"ndcg_after", "ndcg_before", b"ndcg_before", "recall", b"recall", "start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ndcg_after", b"_ndcg_after", "_ndcg_before", b"_ndcg_before", "_recall", b"_recall", "collection", b"collection", "done_documents", b"done_documents", "end_time", b"end_time", "from_model", b"from_model", "ndcg_after", b"ndcg_after", "ndcg_before", b"ndcg_before", "reason", b"reason", "recall", b"recall", "start_time", b"start_time", "state", b"state", "to_model", b"to_model", "total_documents", b"total_documents"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__ndcg_after: _TypeAlias = _typing.Literal["ndcg_after"]  # noqa: Y015
+    _WhichOneofArgType__ndcg_after: _TypeAlias = _typing.Literal["_ndcg_after", b"_ndcg_after"]  # noqa: Y015
+    _WhichOneofReturnType__ndcg_before: _TypeAlias = _typing.Literal["ndcg_before"]  # noqa: Y015
+    _WhichOneofArgType__ndcg_before: _TypeAlias = _typing.Literal["_ndcg_before", b"_ndcg_before"]  # noqa: Y015
+    _WhichOneofReturnType__recall: _TypeAlias = _typing.Literal["recall"]  # noqa: Y015
+    _WhichOneofArgType__recall: _TypeAlias = _typing.Literal["_recall", b"_recall"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ndcg_after) -> _WhichOneofReturnType__ndcg_after | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ndcg_before) -> _WhichOneofReturnType__ndcg_before | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recall) -> _WhichOneofReturnType__recall | None: ...
+
+Global___Migration: _TypeAlias = Migration  # noqa: Y015
+
+@_typing.final
+class GetMigrationRequest(_message.Message):
+    """Asks how far a migration is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The collection's name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMigrationRequest: _TypeAlias = GetMigrationRequest  # noqa: Y015
+
+@_typing.final
+class GetMigrationResponse(_message.Message):
+    """How far a migration is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIGRATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def migration(self) -> Global___Migration:
+        """The newest migration; absent when there was none."""
+
+    def __init__(
+        self,
+        *,
+        migration: Global___Migration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["migration", b"migration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["migration", b"migration"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMigrationResponse: _TypeAlias = GetMigrationResponse  # noqa: Y015
+
+@_typing.final
+class CancelMigrationRequest(_message.Message):
+    """Asks for a migration to be given up."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The collection's name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelMigrationRequest: _TypeAlias = CancelMigrationRequest  # noqa: Y015
+
+@_typing.final
+class CancelMigrationResponse(_message.Message):
+    """It was given up."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIGRATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def migration(self) -> Global___Migration:
+        """Where it stands."""
+
+    def __init__(
+        self,
+        *,
+        migration: Global___Migration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["migration", b"migration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["migration", b"migration"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelMigrationResponse: _TypeAlias = CancelMigrationResponse  # noqa: Y015
+
+@_typing.final
+class RollBackCollectionRequest(_message.Message):
+    """Asks to go back."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The collection's name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RollBackCollectionRequest: _TypeAlias = RollBackCollectionRequest  # noqa: Y015
+
+@_typing.final
+class RollBackCollectionResponse(_message.Message):
+    """What served before serves again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIGRATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def migration(self) -> Global___Migration:
+        """Where it stands."""
+
+    def __init__(
+        self,
+        *,
+        migration: Global___Migration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["migration", b"migration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["migration", b"migration"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RollBackCollectionResponse: _TypeAlias = RollBackCollectionResponse  # noqa: Y015
+
+@_typing.final
+class ForgetPreviousRequest(_message.Message):
+    """Asks to forget what served before."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The collection's name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetPreviousRequest: _TypeAlias = ForgetPreviousRequest  # noqa: Y015
+
+@_typing.final
+class ForgetPreviousResponse(_message.Message):
+    """It is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetPreviousResponse: _TypeAlias = ForgetPreviousResponse  # noqa: Y015
 
 @_typing.final
 class UpsertResult(_message.Message):
@@ -567,6 +1315,7 @@ class UpsertResult(_message.Message):
     FAILED_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
+    SUPERSEDED_FIELD_NUMBER: _builtins.int
     indexed: _builtins.int
     """Documents that were embedded and written."""
     unchanged: _builtins.int
@@ -575,6 +1324,8 @@ class UpsertResult(_message.Message):
     """Chunks that were written."""
     failed: _builtins.int
     """How many could not be indexed."""
+    superseded: _builtins.int
+    """Documents that were left alone since somebody changed them meanwhile."""
     @_builtins.property
     def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___DocumentFailure]:
         """Documents that could not be indexed; at most 100 are named."""
@@ -597,10 +1348,11 @@ class UpsertResult(_message.Message):
         failed: _builtins.int = ...,
         epoch: _common_pb2.Epoch | None = ...,
         warnings: _abc.Iterable[Global___DocumentFailure] | None = ...,
+        superseded: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "indexed", b"indexed", "unchanged", b"unchanged", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "indexed", b"indexed", "superseded", b"superseded", "unchanged", b"unchanged", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -693,8 +1445,11 @@ class DeleteDocumentsRequest(_message.Message):
     COLLECTION_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
+    UNCHANGED_SINCE_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """The collection's name."""
+    unchanged_since: _builtins.int
+    """Leaves alone every document that was written after this write sequence; only with ids."""
     @_builtins.property
     def ids(self) -> Global___DocumentIds:
         """These ids."""
@@ -709,13 +1464,19 @@ class DeleteDocumentsRequest(_message.Message):
         collection: _builtins.str = ...,
         ids: Global___DocumentIds | None = ...,
         filter: _common_pb2.Filter | None = ...,
+        unchanged_since: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "ids", b"ids", "selection", b"selection"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_unchanged_since", b"_unchanged_since", "filter", b"filter", "ids", b"ids", "selection", b"selection", "unchanged_since", b"unchanged_since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "filter", b"filter", "ids", b"ids", "selection", b"selection"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_unchanged_since", b"_unchanged_since", "collection", b"collection", "filter", b"filter", "ids", b"ids", "selection", b"selection", "unchanged_since", b"unchanged_since"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__unchanged_since: _TypeAlias = _typing.Literal["unchanged_since"]  # noqa: Y015
+    _WhichOneofArgType__unchanged_since: _TypeAlias = _typing.Literal["_unchanged_since", b"_unchanged_since"]  # noqa: Y015
     _WhichOneofReturnType_selection: _TypeAlias = _typing.Literal["ids", "filter"]  # noqa: Y015
     _WhichOneofArgType_selection: _TypeAlias = _typing.Literal["selection", b"selection"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unchanged_since) -> _WhichOneofReturnType__unchanged_since | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_selection) -> _WhichOneofReturnType_selection | None: ...
 
 Global___DeleteDocumentsRequest: _TypeAlias = DeleteDocumentsRequest  # noqa: Y015
@@ -752,21 +1513,27 @@ class DeleteDocumentsResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
     deleted: _builtins.int
     """Documents that were there and are gone."""
     @_builtins.property
     def epoch(self) -> _common_pb2.Epoch:
         """The state without them."""
 
+    @_builtins.property
+    def kept(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Of the ids asked for, those that are still there since `unchanged_since` protects them."""
+
     def __init__(
         self,
         *,
         deleted: _builtins.int = ...,
         epoch: _common_pb2.Epoch | None = ...,
+        kept: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted", "epoch", b"epoch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted", "epoch", b"epoch", "kept", b"kept"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from headrace.v1 import index_pb2 as headrace_dot_v1_dot_index__pb2
+from headrace.v1 import jobs_pb2 as headrace_dot_v1_dot_jobs__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -95,6 +96,76 @@ class IndexServiceStub:
                 request_serializer=headrace_dot_v1_dot_index__pb2.BuildCollectionRequest.SerializeToString,
                 response_deserializer=headrace_dot_v1_dot_index__pb2.BuildCollectionResponse.FromString,
                 _registered_method=True)
+        self.LookUpDocuments = channel.unary_unary(
+                '/headrace.v1.IndexService/LookUpDocuments',
+                request_serializer=headrace_dot_v1_dot_index__pb2.LookUpDocumentsRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_index__pb2.LookUpDocumentsResponse.FromString,
+                _registered_method=True)
+        self.MigrateCollection = channel.unary_unary(
+                '/headrace.v1.IndexService/MigrateCollection',
+                request_serializer=headrace_dot_v1_dot_index__pb2.MigrateCollectionRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_index__pb2.MigrateCollectionResponse.FromString,
+                _registered_method=True)
+        self.GetMigration = channel.unary_unary(
+                '/headrace.v1.IndexService/GetMigration',
+                request_serializer=headrace_dot_v1_dot_index__pb2.GetMigrationRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_index__pb2.GetMigrationResponse.FromString,
+                _registered_method=True)
+        self.CancelMigration = channel.unary_unary(
+                '/headrace.v1.IndexService/CancelMigration',
+                request_serializer=headrace_dot_v1_dot_index__pb2.CancelMigrationRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_index__pb2.CancelMigrationResponse.FromString,
+                _registered_method=True)
+        self.RollBackCollection = channel.unary_unary(
+                '/headrace.v1.IndexService/RollBackCollection',
+                request_serializer=headrace_dot_v1_dot_index__pb2.RollBackCollectionRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_index__pb2.RollBackCollectionResponse.FromString,
+                _registered_method=True)
+        self.ForgetPrevious = channel.unary_unary(
+                '/headrace.v1.IndexService/ForgetPrevious',
+                request_serializer=headrace_dot_v1_dot_index__pb2.ForgetPreviousRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_index__pb2.ForgetPreviousResponse.FromString,
+                _registered_method=True)
+        self.SubmitJob = channel.unary_unary(
+                '/headrace.v1.IndexService/SubmitJob',
+                request_serializer=headrace_dot_v1_dot_jobs__pb2.SubmitJobRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_jobs__pb2.SubmitJobResponse.FromString,
+                _registered_method=True)
+        self.GetJob = channel.unary_unary(
+                '/headrace.v1.IndexService/GetJob',
+                request_serializer=headrace_dot_v1_dot_jobs__pb2.GetJobRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_jobs__pb2.GetJobResponse.FromString,
+                _registered_method=True)
+        self.ListJobs = channel.unary_unary(
+                '/headrace.v1.IndexService/ListJobs',
+                request_serializer=headrace_dot_v1_dot_jobs__pb2.ListJobsRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_jobs__pb2.ListJobsResponse.FromString,
+                _registered_method=True)
+        self.WatchJob = channel.unary_stream(
+                '/headrace.v1.IndexService/WatchJob',
+                request_serializer=headrace_dot_v1_dot_jobs__pb2.WatchJobRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_jobs__pb2.WatchJobResponse.FromString,
+                _registered_method=True)
+        self.CancelJob = channel.unary_unary(
+                '/headrace.v1.IndexService/CancelJob',
+                request_serializer=headrace_dot_v1_dot_jobs__pb2.CancelJobRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_jobs__pb2.CancelJobResponse.FromString,
+                _registered_method=True)
+        self.RetryFailures = channel.unary_unary(
+                '/headrace.v1.IndexService/RetryFailures',
+                request_serializer=headrace_dot_v1_dot_jobs__pb2.RetryFailuresRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_jobs__pb2.RetryFailuresResponse.FromString,
+                _registered_method=True)
+        self.ListFailures = channel.unary_unary(
+                '/headrace.v1.IndexService/ListFailures',
+                request_serializer=headrace_dot_v1_dot_jobs__pb2.ListFailuresRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_jobs__pb2.ListFailuresResponse.FromString,
+                _registered_method=True)
+        self.DeleteJob = channel.unary_unary(
+                '/headrace.v1.IndexService/DeleteJob',
+                request_serializer=headrace_dot_v1_dot_jobs__pb2.DeleteJobRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_jobs__pb2.DeleteJobResponse.FromString,
+                _registered_method=True)
 
 
 class IndexServiceServicer:
@@ -185,6 +256,104 @@ class IndexServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def LookUpDocuments(self, request, context):
+        """Says what is stored under some ids, without texts, and which chunks of some can be fetched.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MigrateCollection(self, request, context):
+        """Builds the collection anew for another model, beside the one that serves, and changes over when it is proven.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetMigration(self, request, context):
+        """Says how far a migration is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelMigration(self, request, context):
+        """Gives up a migration that has not changed over.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RollBackCollection(self, request, context):
+        """Goes back to what served before the last migration, brought up to date first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForgetPrevious(self, request, context):
+        """Forgets what served before the last migration.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SubmitJob(self, request, context):
+        """Declares an indexing job, or declares it anew, and may queue a run of it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetJob(self, request, context):
+        """Returns a job and its newest run, or one run of it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListJobs(self, request, context):
+        """Lists the caller's jobs, or the runs of one, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchJob(self, request, context):
+        """Sends a run's state whenever it changes, until it has ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelJob(self, request, context):
+        """Stops a run; what it has written stays.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetryFailures(self, request, context):
+        """Queues a run over what failed and has not succeeded since.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListFailures(self, request, context):
+        """Lists what failed and has not succeeded since.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteJob(self, request, context):
+        """Forgets a job; what it has indexed stays unless asked otherwise.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_IndexServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -247,6 +416,76 @@ def add_IndexServiceServicer_to_server(servicer, server):
                     servicer.BuildCollection,
                     request_deserializer=headrace_dot_v1_dot_index__pb2.BuildCollectionRequest.FromString,
                     response_serializer=headrace_dot_v1_dot_index__pb2.BuildCollectionResponse.SerializeToString,
+            ),
+            'LookUpDocuments': grpc.unary_unary_rpc_method_handler(
+                    servicer.LookUpDocuments,
+                    request_deserializer=headrace_dot_v1_dot_index__pb2.LookUpDocumentsRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_index__pb2.LookUpDocumentsResponse.SerializeToString,
+            ),
+            'MigrateCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.MigrateCollection,
+                    request_deserializer=headrace_dot_v1_dot_index__pb2.MigrateCollectionRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_index__pb2.MigrateCollectionResponse.SerializeToString,
+            ),
+            'GetMigration': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMigration,
+                    request_deserializer=headrace_dot_v1_dot_index__pb2.GetMigrationRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_index__pb2.GetMigrationResponse.SerializeToString,
+            ),
+            'CancelMigration': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelMigration,
+                    request_deserializer=headrace_dot_v1_dot_index__pb2.CancelMigrationRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_index__pb2.CancelMigrationResponse.SerializeToString,
+            ),
+            'RollBackCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.RollBackCollection,
+                    request_deserializer=headrace_dot_v1_dot_index__pb2.RollBackCollectionRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_index__pb2.RollBackCollectionResponse.SerializeToString,
+            ),
+            'ForgetPrevious': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetPrevious,
+                    request_deserializer=headrace_dot_v1_dot_index__pb2.ForgetPreviousRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_index__pb2.ForgetPreviousResponse.SerializeToString,
+            ),
+            'SubmitJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.SubmitJob,
+                    request_deserializer=headrace_dot_v1_dot_jobs__pb2.SubmitJobRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_jobs__pb2.SubmitJobResponse.SerializeToString,
+            ),
+            'GetJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetJob,
+                    request_deserializer=headrace_dot_v1_dot_jobs__pb2.GetJobRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_jobs__pb2.GetJobResponse.SerializeToString,
+            ),
+            'ListJobs': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListJobs,
+                    request_deserializer=headrace_dot_v1_dot_jobs__pb2.ListJobsRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_jobs__pb2.ListJobsResponse.SerializeToString,
+            ),
+            'WatchJob': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchJob,
+                    request_deserializer=headrace_dot_v1_dot_jobs__pb2.WatchJobRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_jobs__pb2.WatchJobResponse.SerializeToString,
+            ),
+            'CancelJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelJob,
+                    request_deserializer=headrace_dot_v1_dot_jobs__pb2.CancelJobRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_jobs__pb2.CancelJobResponse.SerializeToString,
+            ),
+            'RetryFailures': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryFailures,
+                    request_deserializer=headrace_dot_v1_dot_jobs__pb2.RetryFailuresRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_jobs__pb2.RetryFailuresResponse.SerializeToString,
+            ),
+            'ListFailures': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListFailures,
+                    request_deserializer=headrace_dot_v1_dot_jobs__pb2.ListFailuresRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_jobs__pb2.ListFailuresResponse.SerializeToString,
+            ),
+            'DeleteJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteJob,
+                    request_deserializer=headrace_dot_v1_dot_jobs__pb2.DeleteJobRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_jobs__pb2.DeleteJobResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -574,6 +813,384 @@ class IndexService:
             '/headrace.v1.IndexService/BuildCollection',
             headrace_dot_v1_dot_index__pb2.BuildCollectionRequest.SerializeToString,
             headrace_dot_v1_dot_index__pb2.BuildCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LookUpDocuments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/LookUpDocuments',
+            headrace_dot_v1_dot_index__pb2.LookUpDocumentsRequest.SerializeToString,
+            headrace_dot_v1_dot_index__pb2.LookUpDocumentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MigrateCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/MigrateCollection',
+            headrace_dot_v1_dot_index__pb2.MigrateCollectionRequest.SerializeToString,
+            headrace_dot_v1_dot_index__pb2.MigrateCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMigration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/GetMigration',
+            headrace_dot_v1_dot_index__pb2.GetMigrationRequest.SerializeToString,
+            headrace_dot_v1_dot_index__pb2.GetMigrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelMigration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/CancelMigration',
+            headrace_dot_v1_dot_index__pb2.CancelMigrationRequest.SerializeToString,
+            headrace_dot_v1_dot_index__pb2.CancelMigrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RollBackCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/RollBackCollection',
+            headrace_dot_v1_dot_index__pb2.RollBackCollectionRequest.SerializeToString,
+            headrace_dot_v1_dot_index__pb2.RollBackCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetPrevious(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/ForgetPrevious',
+            headrace_dot_v1_dot_index__pb2.ForgetPreviousRequest.SerializeToString,
+            headrace_dot_v1_dot_index__pb2.ForgetPreviousResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SubmitJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/SubmitJob',
+            headrace_dot_v1_dot_jobs__pb2.SubmitJobRequest.SerializeToString,
+            headrace_dot_v1_dot_jobs__pb2.SubmitJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/GetJob',
+            headrace_dot_v1_dot_jobs__pb2.GetJobRequest.SerializeToString,
+            headrace_dot_v1_dot_jobs__pb2.GetJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListJobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/ListJobs',
+            headrace_dot_v1_dot_jobs__pb2.ListJobsRequest.SerializeToString,
+            headrace_dot_v1_dot_jobs__pb2.ListJobsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/headrace.v1.IndexService/WatchJob',
+            headrace_dot_v1_dot_jobs__pb2.WatchJobRequest.SerializeToString,
+            headrace_dot_v1_dot_jobs__pb2.WatchJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/CancelJob',
+            headrace_dot_v1_dot_jobs__pb2.CancelJobRequest.SerializeToString,
+            headrace_dot_v1_dot_jobs__pb2.CancelJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryFailures(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/RetryFailures',
+            headrace_dot_v1_dot_jobs__pb2.RetryFailuresRequest.SerializeToString,
+            headrace_dot_v1_dot_jobs__pb2.RetryFailuresResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListFailures(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/ListFailures',
+            headrace_dot_v1_dot_jobs__pb2.ListFailuresRequest.SerializeToString,
+            headrace_dot_v1_dot_jobs__pb2.ListFailuresResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/DeleteJob',
+            headrace_dot_v1_dot_jobs__pb2.DeleteJobRequest.SerializeToString,
+            headrace_dot_v1_dot_jobs__pb2.DeleteJobResponse.FromString,
             options,
             channel_credentials,
             insecure,

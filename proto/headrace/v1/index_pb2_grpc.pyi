@@ -6,6 +6,7 @@ Collections and the documents in them."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from headrace.v1 import index_pb2 as _index_pb2
+from headrace.v1 import jobs_pb2 as _jobs_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -57,6 +58,34 @@ class IndexServiceStub:
     """Counts documents and chunks."""
     BuildCollection: _grpc.UnaryUnaryMultiCallable[_index_pb2.BuildCollectionRequest, _index_pb2.BuildCollectionResponse]
     """Folds all writes so far into a new generation."""
+    LookUpDocuments: _grpc.UnaryUnaryMultiCallable[_index_pb2.LookUpDocumentsRequest, _index_pb2.LookUpDocumentsResponse]
+    """Says what is stored under some ids, without texts, and which chunks of some can be fetched."""
+    MigrateCollection: _grpc.UnaryUnaryMultiCallable[_index_pb2.MigrateCollectionRequest, _index_pb2.MigrateCollectionResponse]
+    """Builds the collection anew for another model, beside the one that serves, and changes over when it is proven."""
+    GetMigration: _grpc.UnaryUnaryMultiCallable[_index_pb2.GetMigrationRequest, _index_pb2.GetMigrationResponse]
+    """Says how far a migration is."""
+    CancelMigration: _grpc.UnaryUnaryMultiCallable[_index_pb2.CancelMigrationRequest, _index_pb2.CancelMigrationResponse]
+    """Gives up a migration that has not changed over."""
+    RollBackCollection: _grpc.UnaryUnaryMultiCallable[_index_pb2.RollBackCollectionRequest, _index_pb2.RollBackCollectionResponse]
+    """Goes back to what served before the last migration, brought up to date first."""
+    ForgetPrevious: _grpc.UnaryUnaryMultiCallable[_index_pb2.ForgetPreviousRequest, _index_pb2.ForgetPreviousResponse]
+    """Forgets what served before the last migration."""
+    SubmitJob: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.SubmitJobRequest, _jobs_pb2.SubmitJobResponse]
+    """Declares an indexing job, or declares it anew, and may queue a run of it."""
+    GetJob: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.GetJobRequest, _jobs_pb2.GetJobResponse]
+    """Returns a job and its newest run, or one run of it."""
+    ListJobs: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.ListJobsRequest, _jobs_pb2.ListJobsResponse]
+    """Lists the caller's jobs, or the runs of one, newest first."""
+    WatchJob: _grpc.UnaryStreamMultiCallable[_jobs_pb2.WatchJobRequest, _jobs_pb2.WatchJobResponse]
+    """Sends a run's state whenever it changes, until it has ended."""
+    CancelJob: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.CancelJobRequest, _jobs_pb2.CancelJobResponse]
+    """Stops a run; what it has written stays."""
+    RetryFailures: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.RetryFailuresRequest, _jobs_pb2.RetryFailuresResponse]
+    """Queues a run over what failed and has not succeeded since."""
+    ListFailures: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.ListFailuresRequest, _jobs_pb2.ListFailuresResponse]
+    """Lists what failed and has not succeeded since."""
+    DeleteJob: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.DeleteJobRequest, _jobs_pb2.DeleteJobResponse]
+    """Forgets a job; what it has indexed stays unless asked otherwise."""
 
 @_typing.type_check_only
 class IndexServiceAsyncStub(IndexServiceStub):
@@ -87,6 +116,34 @@ class IndexServiceAsyncStub(IndexServiceStub):
     """Counts documents and chunks."""
     BuildCollection: _aio.UnaryUnaryMultiCallable[_index_pb2.BuildCollectionRequest, _index_pb2.BuildCollectionResponse]  # type: ignore[assignment]
     """Folds all writes so far into a new generation."""
+    LookUpDocuments: _aio.UnaryUnaryMultiCallable[_index_pb2.LookUpDocumentsRequest, _index_pb2.LookUpDocumentsResponse]  # type: ignore[assignment]
+    """Says what is stored under some ids, without texts, and which chunks of some can be fetched."""
+    MigrateCollection: _aio.UnaryUnaryMultiCallable[_index_pb2.MigrateCollectionRequest, _index_pb2.MigrateCollectionResponse]  # type: ignore[assignment]
+    """Builds the collection anew for another model, beside the one that serves, and changes over when it is proven."""
+    GetMigration: _aio.UnaryUnaryMultiCallable[_index_pb2.GetMigrationRequest, _index_pb2.GetMigrationResponse]  # type: ignore[assignment]
+    """Says how far a migration is."""
+    CancelMigration: _aio.UnaryUnaryMultiCallable[_index_pb2.CancelMigrationRequest, _index_pb2.CancelMigrationResponse]  # type: ignore[assignment]
+    """Gives up a migration that has not changed over."""
+    RollBackCollection: _aio.UnaryUnaryMultiCallable[_index_pb2.RollBackCollectionRequest, _index_pb2.RollBackCollectionResponse]  # type: ignore[assignment]
+    """Goes back to what served before the last migration, brought up to date first."""
+    ForgetPrevious: _aio.UnaryUnaryMultiCallable[_index_pb2.ForgetPreviousRequest, _index_pb2.ForgetPreviousResponse]  # type: ignore[assignment]
+    """Forgets what served before the last migration."""
+    SubmitJob: _aio.UnaryUnaryMultiCallable[_jobs_pb2.SubmitJobRequest, _jobs_pb2.SubmitJobResponse]  # type: ignore[assignment]
+    """Declares an indexing job, or declares it anew, and may queue a run of it."""
+    GetJob: _aio.UnaryUnaryMultiCallable[_jobs_pb2.GetJobRequest, _jobs_pb2.GetJobResponse]  # type: ignore[assignment]
+    """Returns a job and its newest run, or one run of it."""
+    ListJobs: _aio.UnaryUnaryMultiCallable[_jobs_pb2.ListJobsRequest, _jobs_pb2.ListJobsResponse]  # type: ignore[assignment]
+    """Lists the caller's jobs, or the runs of one, newest first."""
+    WatchJob: _aio.UnaryStreamMultiCallable[_jobs_pb2.WatchJobRequest, _jobs_pb2.WatchJobResponse]  # type: ignore[assignment]
+    """Sends a run's state whenever it changes, until it has ended."""
+    CancelJob: _aio.UnaryUnaryMultiCallable[_jobs_pb2.CancelJobRequest, _jobs_pb2.CancelJobResponse]  # type: ignore[assignment]
+    """Stops a run; what it has written stays."""
+    RetryFailures: _aio.UnaryUnaryMultiCallable[_jobs_pb2.RetryFailuresRequest, _jobs_pb2.RetryFailuresResponse]  # type: ignore[assignment]
+    """Queues a run over what failed and has not succeeded since."""
+    ListFailures: _aio.UnaryUnaryMultiCallable[_jobs_pb2.ListFailuresRequest, _jobs_pb2.ListFailuresResponse]  # type: ignore[assignment]
+    """Lists what failed and has not succeeded since."""
+    DeleteJob: _aio.UnaryUnaryMultiCallable[_jobs_pb2.DeleteJobRequest, _jobs_pb2.DeleteJobResponse]  # type: ignore[assignment]
+    """Forgets a job; what it has indexed stays unless asked otherwise."""
 
 class IndexServiceServicer(metaclass=_abc_1.ABCMeta):
     """Manages the caller's collections. A collection of another tenant does not exist for the caller."""
@@ -186,5 +243,117 @@ class IndexServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_index_pb2.BuildCollectionResponse, _abc.Awaitable[_index_pb2.BuildCollectionResponse]]:
         """Folds all writes so far into a new generation."""
+
+    @_abc_1.abstractmethod
+    def LookUpDocuments(
+        self,
+        request: _index_pb2.LookUpDocumentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_index_pb2.LookUpDocumentsResponse, _abc.Awaitable[_index_pb2.LookUpDocumentsResponse]]:
+        """Says what is stored under some ids, without texts, and which chunks of some can be fetched."""
+
+    @_abc_1.abstractmethod
+    def MigrateCollection(
+        self,
+        request: _index_pb2.MigrateCollectionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_index_pb2.MigrateCollectionResponse, _abc.Awaitable[_index_pb2.MigrateCollectionResponse]]:
+        """Builds the collection anew for another model, beside the one that serves, and changes over when it is proven."""
+
+    @_abc_1.abstractmethod
+    def GetMigration(
+        self,
+        request: _index_pb2.GetMigrationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_index_pb2.GetMigrationResponse, _abc.Awaitable[_index_pb2.GetMigrationResponse]]:
+        """Says how far a migration is."""
+
+    @_abc_1.abstractmethod
+    def CancelMigration(
+        self,
+        request: _index_pb2.CancelMigrationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_index_pb2.CancelMigrationResponse, _abc.Awaitable[_index_pb2.CancelMigrationResponse]]:
+        """Gives up a migration that has not changed over."""
+
+    @_abc_1.abstractmethod
+    def RollBackCollection(
+        self,
+        request: _index_pb2.RollBackCollectionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_index_pb2.RollBackCollectionResponse, _abc.Awaitable[_index_pb2.RollBackCollectionResponse]]:
+        """Goes back to what served before the last migration, brought up to date first."""
+
+    @_abc_1.abstractmethod
+    def ForgetPrevious(
+        self,
+        request: _index_pb2.ForgetPreviousRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_index_pb2.ForgetPreviousResponse, _abc.Awaitable[_index_pb2.ForgetPreviousResponse]]:
+        """Forgets what served before the last migration."""
+
+    @_abc_1.abstractmethod
+    def SubmitJob(
+        self,
+        request: _jobs_pb2.SubmitJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.SubmitJobResponse, _abc.Awaitable[_jobs_pb2.SubmitJobResponse]]:
+        """Declares an indexing job, or declares it anew, and may queue a run of it."""
+
+    @_abc_1.abstractmethod
+    def GetJob(
+        self,
+        request: _jobs_pb2.GetJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.GetJobResponse, _abc.Awaitable[_jobs_pb2.GetJobResponse]]:
+        """Returns a job and its newest run, or one run of it."""
+
+    @_abc_1.abstractmethod
+    def ListJobs(
+        self,
+        request: _jobs_pb2.ListJobsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.ListJobsResponse, _abc.Awaitable[_jobs_pb2.ListJobsResponse]]:
+        """Lists the caller's jobs, or the runs of one, newest first."""
+
+    @_abc_1.abstractmethod
+    def WatchJob(
+        self,
+        request: _jobs_pb2.WatchJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_jobs_pb2.WatchJobResponse], _abc.AsyncIterator[_jobs_pb2.WatchJobResponse]]:
+        """Sends a run's state whenever it changes, until it has ended."""
+
+    @_abc_1.abstractmethod
+    def CancelJob(
+        self,
+        request: _jobs_pb2.CancelJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.CancelJobResponse, _abc.Awaitable[_jobs_pb2.CancelJobResponse]]:
+        """Stops a run; what it has written stays."""
+
+    @_abc_1.abstractmethod
+    def RetryFailures(
+        self,
+        request: _jobs_pb2.RetryFailuresRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.RetryFailuresResponse, _abc.Awaitable[_jobs_pb2.RetryFailuresResponse]]:
+        """Queues a run over what failed and has not succeeded since."""
+
+    @_abc_1.abstractmethod
+    def ListFailures(
+        self,
+        request: _jobs_pb2.ListFailuresRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.ListFailuresResponse, _abc.Awaitable[_jobs_pb2.ListFailuresResponse]]:
+        """Lists what failed and has not succeeded since."""
+
+    @_abc_1.abstractmethod
+    def DeleteJob(
+        self,
+        request: _jobs_pb2.DeleteJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.DeleteJobResponse, _abc.Awaitable[_jobs_pb2.DeleteJobResponse]]:
+        """Forgets a job; what it has indexed stays unless asked otherwise."""
 
 def add_IndexServiceServicer_to_server(servicer: IndexServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,1 @@
+"""Indexing jobs: declared in files, durable, resumable, observable."""
