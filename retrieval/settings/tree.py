@@ -10,6 +10,7 @@ from retrieval.settings.caching import CacheSettings
 from retrieval.settings.engines import ChunkingSettings, EncodersSettings, IndexSettings, RerankSettings
 from retrieval.settings.generation import GenerationSettings
 from retrieval.settings.http import HttpSettings
+from retrieval.settings.jobs import JobsSettings
 from retrieval.settings.service import (
     AdmissionSettings,
     AuthSettings,
@@ -62,6 +63,9 @@ class Settings(Section):
 
     cache: CacheSettings = CacheSettings()
     """What was computed before, and when it may be used again."""
+
+    jobs: JobsSettings = JobsSettings()
+    """Indexing jobs."""
 
     log: LogSettings = LogSettings()
     """The log."""
