@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from indexers.errors import InvalidDocument, InvalidInput
+from indexers.notes import check_notes, notes_to_json
 from indexers.schema import coerce_metadata, metadata_to_json
+from indexers.spec_part import NAME
 from indexers.types import Document, FieldType
 
 MAX_ID_CHARACTERS = 512
@@ -28,6 +31,9 @@ def check_document(document: Document, fields: Mapping[str, FieldType]) -> Docum
     _check_text("title", document.title, MAX_TITLE_CHARACTERS)
     _check_text("source_uri", document.source_uri, MAX_URI_CHARACTERS)
     _check_text("text", document.text, MAX_TEXT_CHARACTERS)
+    if document.owner and not re.fullmatch(NAME, document.owner):
+        raise _invalid("owner", "the name of a job: 1 to 63 of a-z 0-9 _ -, starting with a letter or digit")
+    check_notes(document)
     if not document.text or document.text.isspace():
         raise _invalid("text", "at least one visible character")
     return replace(document, metadata=coerce_metadata(document.metadata, fields))
@@ -54,12 +60,17 @@ def check_documents(documents: Sequence[Document], fields: Mapping[str, FieldTyp
     return checked
 
 
-def document_fingerprint(document: Document, chunker_fingerprint: str, model_revision: str, code_bytes: int) -> str:
-    """Returns a hash of all that shapes a document's stored form, its chunks and its vectors; not of its source URI."""
-    shaping = f"{chunker_fingerprint}/{model_revision}/{code_bytes}"
+def document_fingerprint(document: Document, shaping: str) -> str:
+    """Returns a hash of all that shapes a document's stored form, its chunks and its vectors; not of its source URI.
+
+    `shaping` names what does so besides the document: the chunker, the models, the size of a token's code.
+    """
     digest = hashlib.blake2b(digest_size=16)
     metadata = metadata_to_json(dict(sorted(document.metadata.items())))
-    for part in (document.title, document.text, document.format.value, metadata, shaping):
+    parts = [document.title, document.text, document.format.value, metadata, shaping]
+    if document.owner or document.notes:
+        parts += [document.owner, notes_to_json(document.notes)]
+    for part in parts:
         encoded = part.encode()
         digest.update(len(encoded).to_bytes(8, "little"))
         digest.update(encoded)

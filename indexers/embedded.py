@@ -39,6 +39,8 @@ from indexers.types import (
     FieldType,
     Passage,
     SearchQuery,
+    StoredDocument,
+    WriteResult,
 )
 from indexers.writing import Writing
 
@@ -105,16 +107,17 @@ class EmbeddedIndex:
             return scores_of(query, pieces, self._codec)
         return await asyncio.to_thread(scores_of, query, pieces, self._codec)
 
-    async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:
+    async def upsert(self, documents: Sequence[EncodedDocument], since: int | None = None) -> WriteResult:
         """Replaces the documents, all of them in one durable transaction."""
+        superseded: frozenset[str] = frozenset()
         if documents:
-            await self._writing.replace(documents)
+            superseded = await self._writing.replace(documents, since)
             self._building.start_when_needed()
-        return self.epoch
+        return WriteResult(self.epoch, superseded)
 
-    async def delete(self, document_ids: Sequence[str]) -> int:
+    async def delete(self, document_ids: Sequence[str], since: int | None = None) -> int:
         """Deletes by id in one durable transaction."""
-        removed = await self._writing.delete(list(dict.fromkeys(document_ids)))
+        removed = await self._writing.delete(list(dict.fromkeys(document_ids)), since)
         self._building.start_when_needed()
         return removed
 
@@ -126,10 +129,19 @@ class EmbeddedIndex:
         self._building.start_when_needed()
         return removed
 
-    async def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
-        """Returns the stored fingerprint of each id that is there."""
+    async def look_up(self, document_ids: Sequence[str]) -> dict[str, StoredDocument]:
+        """Returns what is stored under each id that is there."""
         sequence = self.epoch.write_sequence
-        return await self._scan(lambda: self._scans.fingerprints(document_ids, sequence))
+        return await self._scan(lambda: self._scans.stored(document_ids, sequence))
+
+    async def owned(self, owner: str, after: str, limit: int) -> list[tuple[str, str]]:
+        """Returns (id, source URI) of the owner's documents with greater ids, by id."""
+        return await self._scan(lambda: self._scans.owned(owner, after, limit))
+
+    async def chunk_ids(self, document_id: str) -> list[str]:
+        """Returns the ids of the document's chunks in order."""
+        sequence = self.epoch.write_sequence
+        return await self._scan(lambda: self._scans.chunk_ids(document_id, sequence))
 
     async def get_document(self, document_id: str) -> Document | None:
         """Returns a document with its canonical text, None when there is none."""

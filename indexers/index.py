@@ -27,6 +27,8 @@ from indexers.types import (
     FieldType,
     Passage,
     SearchQuery,
+    StoredDocument,
+    WriteResult,
 )
 
 
@@ -84,16 +86,23 @@ class Index(Protocol):
         """
         ...
 
-    async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:
+    async def upsert(self, documents: Sequence[EncodedDocument], since: int | None = None) -> WriteResult:
         """Replaces the documents, each atomically; when it returns, they are durable and the next search finds them.
+
+        With `since`, a document that was written or deleted after that write sequence is left alone, in the same step
+        as it is decided: who read his source before that would put an older state in the place of a newer one.
 
         Raises:
             InvalidVector: names the documents; nothing of the call was written.
         """
         ...
 
-    async def delete(self, document_ids: Sequence[str]) -> int:
-        """Deletes by id and returns how many were there; when it returns, no search finds them."""
+    async def delete(self, document_ids: Sequence[str], since: int | None = None) -> int:
+        """Deletes by id and returns how many were there; when it returns, no search finds them.
+
+        Each id leaves a tombstone, also one that is not there: a conditional upsert that began before does not bring
+        it back (case JOB-04). With `since`, documents that were written after that write sequence stay.
+        """
         ...
 
     async def delete_where(self, filter: Filter) -> int:
@@ -104,8 +113,16 @@ class Index(Protocol):
         """
         ...
 
-    async def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
-        """Returns the stored fingerprint of each id that is there."""
+    async def look_up(self, document_ids: Sequence[str]) -> dict[str, StoredDocument]:
+        """Returns what is stored under each id that is there."""
+        ...
+
+    async def owned(self, owner: str, after: str, limit: int) -> list[tuple[str, str]]:
+        """Returns (id, source URI) of the owner's documents with greater ids, by id."""
+        ...
+
+    async def chunk_ids(self, document_id: str) -> list[str]:
+        """Returns the ids of the document's chunks in order; none when it is not there."""
         ...
 
     async def get_document(self, document_id: str) -> Document | None:

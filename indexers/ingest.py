@@ -22,7 +22,15 @@ from indexers.documents import check_document, check_documents, document_fingerp
 from indexers.errors import InvalidInput
 from indexers.index import Index
 from indexers.parsing.parsed import ParsedDocument, ParseFailure, SkippedFile, SourceItem
-from indexers.preparation import CheckedDocument, Encoded, PreparedDocument, assemble, count_words, prepare
+from indexers.preparation import (
+    CheckedDocument,
+    Encoded,
+    PreparedDocument,
+    assemble,
+    count_words,
+    prepare,
+    superseded,
+)
 from indexers.pruning import SeenSources, prune
 from indexers.reports import DocumentOutcome, DocumentStatus, IndexReport, Progress, Tally, UpsertReport
 from indexers.types import Document
@@ -57,8 +65,19 @@ class Indexer:
         self._threads = threads
         self._sparse = sparse
 
-    async def upsert(self, documents: Sequence[Document], work_class: WorkClass) -> UpsertReport:
+    @property
+    def shaping(self) -> str:
+        """What shapes a stored fingerprint besides the document: how it is cut, the models."""
+        definition = self._index.definition
+        revisions = "+".join(filter(None, (self._encoder.revision, definition.sparse_revision)))
+        return f"{self._chunker.fingerprint}/{revisions}/{definition.code_bytes}"
+
+    async def upsert(
+        self, documents: Sequence[Document], work_class: WorkClass, since: int | None = None
+    ) -> UpsertReport:
         """Writes the documents that have changed and says what became of each.
+
+        With `since`, those that anybody wrote or deleted after that write sequence are left alone.
 
         Raises:
             InvalidDocument, TypeMismatch: names the document and the bound; nothing was written.
@@ -68,7 +87,7 @@ class Indexer:
         checked = await self._in_thread(self._check_all, documents)
         changed, unchanged = await self._compare(checked)
         encoded = await self._encode(changed, work_class)
-        await self._write(encoded)
+        encoded = await self._write(encoded, since)
         became = {outcome.document_id: outcome for outcome in [*unchanged, *(one.outcome for one in encoded)]}
         outcomes = tuple(became[document.document_id] for document in documents)
         return UpsertReport(outcomes, self._index.epoch)
@@ -111,11 +130,7 @@ class Indexer:
         return [self._fingerprinted(document) for document in check_documents(documents, self._index.definition.fields)]
 
     def _fingerprinted(self, document: Document, warnings: tuple[str, ...] = ()) -> CheckedDocument:
-        definition = self._index.definition
-        revisions = "+".join(filter(None, (self._encoder.revision, definition.sparse_revision)))
-        shaping = (self._chunker.fingerprint, revisions, definition.code_bytes)
-        fingerprint = document_fingerprint(document, *shaping)
-        return CheckedDocument(document, fingerprint, warnings)
+        return CheckedDocument(document, document_fingerprint(document, self.shaping), warnings)
 
     def _next_batch(
         self, source: Iterator[SourceItem], tally: Tally, seen: SeenSources
@@ -148,13 +163,13 @@ class Indexer:
 
     async def _compare(self, batch: list[CheckedDocument]) -> tuple[list[CheckedDocument], list[DocumentOutcome]]:
         """Tells the documents that have changed from those that have not."""
-        stored = await self._index.fingerprints([checked.document.document_id for checked in batch]) if batch else {}
+        stored = await self._index.look_up([checked.document.document_id for checked in batch]) if batch else {}
         changed: list[CheckedDocument] = []
         unchanged: list[DocumentOutcome] = []
         for checked in batch:
-            name = checked.document.document_id
-            if stored.get(name) == checked.fingerprint:
-                unchanged.append(DocumentOutcome(name, DocumentStatus.UNCHANGED, warnings=checked.warnings))
+            found = stored.get(checked.document.document_id)
+            if found is not None and found.fingerprint == checked.fingerprint:
+                unchanged.append(_unchanged(checked))
             else:
                 changed.append(checked)
         return changed, unchanged
@@ -178,12 +193,22 @@ class Indexer:
     ) -> None:
         encoded = await window[0]
         window.popleft()
-        await self._write(encoded)
+        encoded = await self._write(encoded)
         _report([one.outcome for one in encoded], tally, progress)
 
-    async def _write(self, encoded: list[Encoded]) -> None:
-        if documents := [one.document for one in encoded if one.document is not None]:
-            await self._index.upsert(documents)
+    async def _write(self, encoded: list[Encoded], since: int | None = None) -> list[Encoded]:
+        """Writes what can be written, and returns all with what has become of it."""
+        documents = [one.document for one in encoded if one.document is not None]
+        if not documents:
+            return encoded
+        result = await self._index.upsert(documents, since)
+        return [superseded(one) if one.outcome.document_id in result.superseded else one for one in encoded]
+
+
+def _unchanged(checked: CheckedDocument) -> DocumentOutcome:
+    name = checked.document.document_id
+    fingerprint, warnings = checked.fingerprint, checked.warnings
+    return DocumentOutcome(name, DocumentStatus.UNCHANGED, fingerprint=fingerprint, warnings=warnings)
 
 
 async def _encode_all(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from encoders.terms import count_terms
 from encoders.types import EncodedPassage, Outcome, TermCounts
@@ -47,6 +47,13 @@ def prepare(checked: CheckedDocument, chunker: Chunker) -> PreparedDocument:
     return PreparedDocument(warned, chunks, texts)
 
 
+def superseded(encoded: Encoded) -> Encoded:
+    """Returns what became of a document that the index left alone."""
+    reason = "somebody wrote or deleted it meanwhile"
+    left = replace(encoded.outcome, status=DocumentStatus.SUPERSEDED, chunk_count=0, reason=reason, fingerprint="")
+    return Encoded(None, left)
+
+
 def count_words(texts: Sequence[str]) -> list[Outcome[TermCounts]]:
     """Counts the words of texts for BM25; none can fail."""
     return [Outcome(count_terms(text), None, 0, False, 0, 0) for text in texts]
@@ -79,6 +86,7 @@ def assemble(
         DocumentStatus.WRITTEN,
         chunk_count=len(chunks),
         token_count=tokens,
+        fingerprint=prepared.checked.fingerprint,
         warnings=prepared.checked.warnings,
     )
     return Encoded(EncodedDocument(document, prepared.checked.fingerprint, tuple(chunks)), written)

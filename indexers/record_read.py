@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from encoders.types import TermCounts
+from indexers.notes import notes_from_json
 from indexers.record_schema import definition_from_json, open_connection, record_errors
 from indexers.schema import metadata_from_json
 from indexers.term_blob import unpack_terms
@@ -28,6 +29,7 @@ from indexers.types import (
     DocumentSummary,
     Metadata,
     Passage,
+    StoredDocument,
     TextFormat,
 )
 
@@ -93,9 +95,19 @@ class RecordReader:
         rows = self._rows(_SUMMARIES, {"after": after, "limit": limit, "sequence": sequence})
         return [_summary(row) for row in rows]
 
-    def fingerprints(self, document_ids: Sequence[str], sequence: int) -> dict[str, str]:
-        """Returns the fingerprint of each document that is there."""
-        return dict(self._rows(_FINGERPRINTS, {"ids": json.dumps(list(document_ids)), "sequence": sequence}))
+    def stored(self, document_ids: Sequence[str], sequence: int) -> dict[str, StoredDocument]:
+        """Returns what is stored of each document that is there."""
+        rows = self._rows(_STORED, {"ids": json.dumps(list(document_ids)), "sequence": sequence})
+        return {name: StoredDocument(*values) for name, *values in rows}
+
+    def owned(self, owner: str, after: str, limit: int) -> list[tuple[str, str]]:
+        """Returns (id, source URI) of the owner's documents with greater ids, by id, as they are now."""
+        return self._rows(_OWNED, {"owner": owner, "after": after, "limit": limit})
+
+    def chunk_ids(self, document_id: str, sequence: int) -> list[str]:
+        """Returns the ids of the document's chunks in order."""
+        rows = self._rows(_CHUNK_IDS, {"id": document_id, "sequence": sequence})
+        return [_written_id(one.hex()) for (one,) in rows]
 
     def metadata(self, sequence: int) -> Iterator[tuple[Metadata, int]]:
         """Streams each document's metadata and how many chunks it has."""
@@ -144,7 +156,8 @@ FROM chunks JOIN documents USING (document_row)
 WHERE chunk_id IN ({places}) AND added_sequence <= ? AND ifnull(removed_sequence, ? + 1) > ?
 """
 _DOCUMENT = """
-SELECT document_id, title, text, format, metadata, source_uri FROM documents JOIN texts USING (document_row)
+SELECT document_id, title, text, format, metadata, source_uri, owner, notes
+FROM documents JOIN texts USING (document_row) LEFT JOIN notes USING (document_row)
 WHERE document_id = :id AND added_sequence <= :sequence AND ifnull(removed_sequence, :sequence + 1) > :sequence
 """
 _SUMMARIES = """
@@ -152,10 +165,20 @@ SELECT document_id, title, metadata, fingerprint, chunk_count, text_length, sour
 WHERE document_id > :after AND added_sequence <= :sequence AND ifnull(removed_sequence, :sequence + 1) > :sequence
 ORDER BY document_id LIMIT :limit
 """
-_FINGERPRINTS = """
-SELECT document_id, fingerprint FROM documents
+_STORED = """
+SELECT document_id, fingerprint, owner, chunk_count, added_sequence FROM documents
 WHERE document_id IN (SELECT value FROM json_each(:ids))
 AND added_sequence <= :sequence AND ifnull(removed_sequence, :sequence + 1) > :sequence
+"""
+_OWNED = """
+SELECT document_id, source_uri FROM documents
+WHERE owner = :owner AND owner <> '' AND removed_sequence IS NULL AND document_id > :after
+ORDER BY document_id LIMIT :limit
+"""
+_CHUNK_IDS = """
+SELECT chunk_id FROM documents JOIN chunks USING (document_row)
+WHERE document_id = :id AND added_sequence <= :sequence AND ifnull(removed_sequence, :sequence + 1) > :sequence
+ORDER BY ordinal
 """
 _METADATA = """
 SELECT metadata, chunk_count FROM documents
@@ -218,8 +241,17 @@ def _written_id(digits: str) -> str:
 
 
 def _document(row: _Row) -> Document:
-    document_id, title, text, text_format, metadata, source_uri = row
-    return Document(document_id, title, text, TextFormat(text_format), metadata_from_json(metadata), source_uri)
+    document_id, title, text, text_format, metadata, source_uri, owner, notes = row
+    return Document(
+        document_id,
+        title,
+        text,
+        TextFormat(text_format),
+        metadata_from_json(metadata),
+        source_uri,
+        owner,
+        notes_from_json(notes) if notes else (),
+    )
 
 
 def _summary(row: _Row) -> DocumentSummary:

@@ -18,7 +18,7 @@ from pathlib import Path
 from indexers.errors import IndexCorrupt
 from indexers.types import CollectionDefinition, CollectionKey, FieldType
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 _TABLES = """
 CREATE TABLE collection (
@@ -40,7 +40,8 @@ CREATE TABLE documents (
     indexed_at TEXT NOT NULL,
     chunk_count INTEGER NOT NULL,
     text_length INTEGER NOT NULL,
-    metadata TEXT NOT NULL
+    metadata TEXT NOT NULL,
+    owner TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE texts (
     document_row INTEGER PRIMARY KEY,
@@ -61,7 +62,8 @@ CREATE TABLE chunks (
     text TEXT NOT NULL,
     token_count INTEGER NOT NULL,
     header TEXT NOT NULL,
-    header_token_count INTEGER NOT NULL
+    header_token_count INTEGER NOT NULL,
+    notes TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX chunks_by_id ON chunks (chunk_id);
 CREATE INDEX chunks_by_document ON chunks (document_row);
@@ -76,12 +78,35 @@ CREATE TABLE token_codes (
 );
 """
 
+# What format 4 has besides: owners, notes, and tombstones, which say when an id was deleted last.
+_SINCE_4 = """
+CREATE INDEX owned_documents ON documents (owner, document_id) WHERE removed_sequence IS NULL AND owner <> '';
+CREATE TABLE notes (
+    document_row INTEGER PRIMARY KEY,
+    notes TEXT NOT NULL
+);
+CREATE TABLE tombstones (
+    document_id TEXT PRIMARY KEY,
+    sequence INTEGER NOT NULL,
+    deleted_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX tombstones_by_time ON tombstones (deleted_at);
+"""
+_FROM_3 = f"""
+BEGIN IMMEDIATE;
+ALTER TABLE documents ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+ALTER TABLE chunks ADD COLUMN notes TEXT NOT NULL DEFAULT '';
+{_SINCE_4}
+PRAGMA user_version = 4;
+COMMIT;
+"""
+
 
 def create_record(path: Path, definition: CollectionDefinition) -> None:
     """Makes a new, empty record file that survives a power cut."""
     with record_errors(path), closing(_connect(path)) as connection:
         _set_up(connection)
-        connection.executescript(_TABLES)
+        connection.executescript(_TABLES + _SINCE_4)
         connection.execute("INSERT INTO collection VALUES (1, ?, 0, 0, 0)", (definition_to_json(definition),))
         connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
@@ -97,7 +122,7 @@ def open_connection(path: Path, *, read_only: bool) -> sqlite3.Connection:
             raise IndexCorrupt(str(path), "the record is missing; restore it from a backup or delete the collection")
         with _closed_on_failure(_connect(path)) as connection:
             _set_up(connection)
-            found = connection.execute("PRAGMA user_version").fetchone()[0]
+            found = _upgraded(connection)
             if found != FORMAT_VERSION:
                 reason = f"format {found} is not {FORMAT_VERSION}; index the collection again with this version"
                 raise IndexCorrupt(str(path), reason)
@@ -165,6 +190,22 @@ def definition_from_json(text: str) -> CollectionDefinition:
 
 def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+
+
+def _upgraded(connection: sqlite3.Connection) -> int:
+    """Brings a record of the format before to this one, whole or not at all, and returns its format."""
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found != 3:
+        return found
+    try:
+        connection.executescript(_FROM_3)
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        # Another connection may have been quicker.
+        if connection.execute("PRAGMA user_version").fetchone()[0] != FORMAT_VERSION:
+            raise
+    return FORMAT_VERSION
 
 
 def _set_up(connection: sqlite3.Connection) -> None:

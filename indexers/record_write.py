@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from time import time
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexers.errors import TypeMismatch
+from indexers.notes import notes_to_json
 from indexers.record_schema import (
     definition_from_json,
     definition_to_json,
@@ -38,6 +40,7 @@ class Written:
     removed_rows: NDArray[np.int64]  # [chunks that were live before]
     removed_documents: int
     counts: Counts  # after the call
+    superseded: frozenset[str] = frozenset()  # documents that were left alone
 
 
 class RecordWriter:
@@ -47,18 +50,30 @@ class RecordWriter:
         self._path = path
         self._connection = open_connection(path, read_only=False)
 
-    def replace(self, documents: Sequence[EncodedDocument]) -> Written:
-        """Puts the documents in the place of whatever stands under their ids; they must be valid already."""
+    def replace(self, documents: Sequence[EncodedDocument], since: int | None = None) -> Written:
+        """Puts the documents in the place of whatever stands under their ids; they must be valid already.
+
+        With `since`, those that were written or deleted after that sequence are left alone.
+        """
         with record_errors(self._path), transaction(self._connection):
+            ids = [document.document.document_id for document in documents]
+            superseded = frozenset() if since is None else self._changed_after(since, ids)
+            documents = [one for one in documents if one.document.document_id not in superseded]
+            if not documents:
+                return self._nothing(superseded)
             sequence = self._head()[0] + 1
             removed = [self._remove(document.document.document_id, sequence) for document in documents]
             added = [self._insert(document, sequence) for document in documents]
-            return self._finish(sequence, added, removed)
+            return replace(self._finish(sequence, added, removed), superseded=superseded)
 
-    def delete(self, document_ids: Sequence[str]) -> Written:
-        """Removes documents by id; ids that are not there are passed over."""
+    def delete(self, document_ids: Sequence[str], since: int | None = None) -> Written:
+        """Removes documents by id and leaves tombstones, also for ids that are not there.
+
+        With `since`, documents that were written after that sequence stay, without a tombstone.
+        """
         with record_errors(self._path), transaction(self._connection):
-            return self._delete(document_ids)
+            kept = frozenset() if since is None else self._written_after(since, document_ids)
+            return self._delete([one for one in document_ids if one not in kept])
 
     def delete_where(self, passes: Callable[[Metadata], bool]) -> Written:
         """Removes all documents whose metadata passes, found and removed in one transaction."""
@@ -101,11 +116,28 @@ class RecordWriter:
         return sequence, documents, chunks
 
     def _delete(self, document_ids: Sequence[str]) -> Written:
+        if not document_ids:
+            return self._nothing()
+        sequence = self._head()[0] + 1
+        self._connection.execute("DELETE FROM tombstones WHERE deleted_at < ?", (time() - _TOMBSTONE_S,))
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO tombstones VALUES (?, ?, ?)", [(one, sequence, time()) for one in document_ids]
+        )
+        return self._finish(sequence, [], [self._remove(one, sequence) for one in document_ids])
+
+    def _nothing(self, superseded: frozenset[str] = frozenset()) -> Written:
         sequence, documents, chunks = self._head()
-        removed = [self._remove(one, sequence + 1) for one in document_ids]
-        if all(rows is None for rows in removed):
-            return Written(sequence, _NO_ROWS, _NO_ROWS, 0, Counts(documents, chunks))
-        return self._finish(sequence + 1, [], removed)
+        return Written(sequence, _NO_ROWS, _NO_ROWS, 0, Counts(documents, chunks), superseded)
+
+    def _written_after(self, since: int, document_ids: Sequence[str]) -> frozenset[str]:
+        return self._ids(_WRITTEN_AFTER, since, document_ids)
+
+    def _changed_after(self, since: int, document_ids: Sequence[str]) -> frozenset[str]:
+        return self._written_after(since, document_ids) | self._ids(_DELETED_AFTER, since, document_ids)
+
+    def _ids(self, query: str, since: int, document_ids: Sequence[str]) -> frozenset[str]:
+        found = self._connection.execute(query, (json.dumps(list(document_ids)), since))
+        return frozenset(one for (one,) in found)
 
     def _finish(self, sequence: int, added: list[list[int]], removed: list[list[int] | None]) -> Written:
         added_rows = np.array([row for rows in added for row in rows], dtype=np.int64)
@@ -143,13 +175,16 @@ class RecordWriter:
             len(encoded.chunks),
             len(document.text),
             metadata_to_json(document.metadata),
+            document.owner,
         )
         row = self._connection.execute(
             "INSERT INTO documents (document_id, added_sequence, fingerprint, title, format, source_uri, indexed_at,"
-            " chunk_count, text_length, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " chunk_count, text_length, metadata, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             values,
         ).lastrowid
         self._connection.execute("INSERT INTO texts VALUES (?, ?)", (row, document.text))
+        if document.notes:
+            self._connection.execute("INSERT INTO notes VALUES (?, ?)", (row, notes_to_json(document.notes)))
         return _insert_chunks(self._connection, encoded, row)
 
     def _coerce_stored(self, fields: dict[str, FieldType]) -> None:
@@ -166,11 +201,22 @@ class RecordWriter:
 
 _NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
+_TOMBSTONE_S = 7 * 86_400.0  # far longer than a worker can hold on to what it has read
+
+_WRITTEN_AFTER = """
+SELECT document_id FROM documents
+WHERE document_id IN (SELECT value FROM json_each(?)) AND removed_sequence IS NULL AND added_sequence > ?
+"""
+_DELETED_AFTER = """
+SELECT document_id FROM tombstones WHERE document_id IN (SELECT value FROM json_each(?)) AND sequence > ?
+"""
+
 _FORGET = (
     "DELETE FROM token_codes WHERE chunk_row IN (SELECT chunk_row FROM chunks WHERE document_row = ?)",
     "DELETE FROM vectors WHERE chunk_row IN (SELECT chunk_row FROM chunks WHERE document_row = ?)",
     "DELETE FROM chunks WHERE document_row = ?",
     "DELETE FROM texts WHERE document_row = ?",
+    "DELETE FROM notes WHERE document_row = ?",
     "DELETE FROM documents WHERE document_row = ?",
 )
 
@@ -182,7 +228,7 @@ def _insert_chunks(connection: sqlite3.Connection, encoded: EncodedDocument, doc
         path = json.dumps(chunk.heading_path, ensure_ascii=False)
         row = connection.execute(
             "INSERT INTO chunks (document_row, chunk_id, ordinal, start, end, page, heading_path, text,"
-            " token_count, header, header_token_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " token_count, header, header_token_count, notes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 document_row,
                 UUID(chunk.chunk_id).bytes,
@@ -195,6 +241,7 @@ def _insert_chunks(connection: sqlite3.Connection, encoded: EncodedDocument, doc
                 chunk.token_count,
                 chunk.header,
                 chunk.header_token_count,
+                chunk.notes,
             ),
         ).lastrowid
         connection.execute(

@@ -194,6 +194,14 @@ class DocumentPage:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What a write did: the state that holds it, and the documents that it left alone."""
+
+    epoch: Epoch
+    superseded: frozenset[str] = frozenset()  # written or deleted by somebody else after `since`
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """How much a collection holds."""
 

@@ -55,13 +55,13 @@ class Writing:
             raise CollectionNotFound(self._state.definition.key.collection)
         return self._state
 
-    async def replace(self, documents: Sequence[EncodedDocument]) -> None:
-        """Replaces documents."""
-        await self._change(lambda: self._replace(documents))
+    async def replace(self, documents: Sequence[EncodedDocument], since: int | None) -> frozenset[str]:
+        """Replaces documents and returns the ids of those that were left alone."""
+        return await self._change(lambda: self._replace(documents, since))
 
-    async def delete(self, document_ids: Sequence[str]) -> int:
+    async def delete(self, document_ids: Sequence[str], since: int | None) -> int:
         """Deletes documents by id and returns how many were there."""
-        return await self._change(lambda: self._removed(self._writer.delete(document_ids)))
+        return await self._change(lambda: self._removed(self._writer.delete(document_ids, since)))
 
     async def delete_where(self, passes: Callable[[Metadata], bool]) -> int:
         """Deletes the documents whose metadata passes and returns how many there were."""
@@ -111,11 +111,13 @@ class Writing:
         if old.generation is not None and self._state.generation_sequence != old.generation_sequence:
             old.generation.close()
 
-    def _replace(self, documents: Sequence[EncodedDocument]) -> tuple[ServingState, None]:
+    def _replace(self, documents: Sequence[EncodedDocument], since: int | None) -> tuple[ServingState, frozenset[str]]:
         definition = self._state.definition
         check_documents(documents, definition.dim, definition.code_bytes)
         coerced = [coerce_document(document, definition.fields) for document in documents]
-        return self._state.after(self._writer.replace(coerced), coerced), None
+        written = self._writer.replace(coerced, since)
+        kept = [one for one in coerced if one.document.document_id not in written.superseded]
+        return self._state.after(written, kept), written.superseded
 
     def _removed(self, written: Written) -> tuple[ServingState, int]:
         return self._state.after(written, ()), written.removed_documents

@@ -18,6 +18,7 @@ from itertools import zip_longest
 from encoders.types import TokenCounter
 from indexers.chunking.blocks import Block, find_blocks
 from indexers.chunking.headers import HEADER_SHARE, header_text
+from indexers.chunking.notes import NOTE_SHARE, fitted, notes_of
 from indexers.chunking.spans import Span, trimmed
 from indexers.chunking.splitting import split_block
 from indexers.chunking.token_positions import TokenPositions, good_cut
@@ -75,19 +76,24 @@ class Chunker:
             line = header_text(document.title, path, self._counter, self.limits.limit_tokens)
             return line, self._counter.count(line) if line else 0
 
+        room = self._room(document)
+        cuts: list[tuple[Block, Span]] = []
+        for blocks in _sections(find_blocks(text, document.format)):
+            line, _ = header(blocks[0].heading_path)
+            cuts += [(blocks[0], span) for span in self._spans(text, blocks, positions, line, room)]
+        notes = notes_of(document.notes, [span for _, span in cuts])
         chunks: list[Chunk] = []
         occurrences: dict[str, int] = {}
-        for blocks in _sections(find_blocks(text, document.format)):
-            path, page = blocks[0].heading_path, blocks[0].page
-            line, line_count = header(path)
-            for start, end in self._spans(text, blocks, positions, line):
-                part = text[start:end]
-                content = headed(line, part)
-                occurrence = occurrences.get(content, 0)
-                occurrences[content] = occurrence + 1
-                identity = chunk_id(document.document_id, content, occurrence)
-                count = self._counter.count(part)
-                chunks.append(Chunk(identity, len(chunks), start, end, path, page, part, count, line, line_count))
+        for (block, (start, end)), noted in zip(cuts, notes, strict=True):
+            line, line_count = header(block.heading_path)
+            part = text[start:end]
+            searched = self._noted(headed(line, part), noted)
+            content = f"{headed(line, part)}\n{searched}" if searched else headed(line, part)
+            occurrence = occurrences.get(content, 0)
+            occurrences[content] = occurrence + 1
+            identity = chunk_id(document.document_id, content, occurrence)
+            count, path, page = self._counter.count(part), block.heading_path, block.page
+            chunks.append(Chunk(identity, len(chunks), start, end, path, page, part, count, line, line_count, searched))
         return tuple(chunks)
 
     def warnings(self, document: Document) -> tuple[str, ...]:
@@ -98,8 +104,21 @@ class Chunker:
             return ()
         return (f"the title has {len(title)} characters; what is embedded of it is cut to {budget} tokens",)
 
-    def _spans(self, text: str, blocks: list[Block], positions: TokenPositions, header: str) -> Iterator[Span]:
+    def _room(self, document: Document) -> int:
+        """Returns the tokens of a chunk's header and text at most."""
         room = self.limits.limit_tokens - self.limits.added_tokens
+        return room - self.limits.limit_tokens // NOTE_SHARE if document.notes else room
+
+    def _noted(self, content: str, notes: str) -> str:
+        """Returns as much of the notes as the encoder takes along with the content."""
+        if not notes:
+            return ""
+        room = self.limits.limit_tokens - self.limits.added_tokens
+        return fitted(notes, self._counter, room - self._counter.count(f"{content}\n"))
+
+    def _spans(
+        self, text: str, blocks: list[Block], positions: TokenPositions, header: str, room: int
+    ) -> Iterator[Span]:
         available = room - (self._counter.count(header + "\n") if header else 0)
         target = min(self.limits.target_tokens, available)
         spans = list(_pack_blocks(text, blocks, positions, (target, available), self.limits.overlap_tokens))

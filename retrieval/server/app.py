@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,8 +14,7 @@ from encoders.open import ScheduledDenseEncoder
 from encoders.scheduler import TokenScheduler
 from encoders.splade_open import ScheduledSparseEncoder
 from encoders.types import TextKind, WorkClass
-from indexers.index import Catalog, Index
-from indexers.ingest import Indexer
+from indexers.index import Catalog
 from indexers.types import CollectionKey
 from rerank.cross_encoder import ScheduledCrossEncoder
 from retrieval.admission import Admission
@@ -32,6 +31,7 @@ from retrieval.pipeline import Engines, Pipeline
 from retrieval.server.convert.models import ServedModel
 from retrieval.server.draining import Drain
 from retrieval.server.engines import (
+    IndexerOf,
     catalog_of,
     indexer_of,
     measurements_of,
@@ -61,7 +61,7 @@ class App:
     engines: Engines
     scheduler: TokenScheduler
     models: Sequence[ServedModel]
-    indexer_of: Callable[[Index], Indexer]
+    indexer_of: IndexerOf
     metrics: Metrics
     guard: Guard
     drain: Drain

@@ -6,10 +6,12 @@ A part of the composition root, by itself since `headrace index` opens a data fo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from encoders.cpu import one_blas_thread, usable_cpus
@@ -119,15 +121,43 @@ async def catalog_of(
         await catalog.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """How documents are cut, where a caller asks for something else than the settings say."""
+
+    limit_tokens: int | None = None
+    overlap_tokens: int | None = None
+
+
+AS_CONFIGURED = Chunking()
+
+
+class IndexerOf(Protocol):
+    """Makes the indexer of a collection."""
+
+    def __call__(self, index: Index, chunking: Chunking = AS_CONFIGURED) -> Indexer:
+        """Returns an indexer that cuts documents so; it is cheap to make."""
+        ...
+
+
 def indexer_of(
     settings: ChunkingSettings,
     encoder: ScheduledDenseEncoder,
     scheduler: TokenScheduler,
     sparse: ScheduledSparseEncoder | None = None,
-) -> Callable[[Index], Indexer]:
+) -> IndexerOf:
     """Returns what makes the indexer of a collection."""
-    chunker = chunker_of(settings, encoder)
-    return lambda index: Indexer(index, encoder, chunker, scheduler.bulk_threads, sparse)
+
+    @lru_cache(maxsize=64)
+    def chunker(chunking: Chunking) -> Chunker:
+        limit = settings.limit_tokens if chunking.limit_tokens is None else chunking.limit_tokens
+        overlap = settings.overlap_tokens if chunking.overlap_tokens is None else chunking.overlap_tokens
+        return chunker_of(ChunkingSettings(limit_tokens=limit, overlap_tokens=overlap), encoder)
+
+    def made(index: Index, chunking: Chunking = AS_CONFIGURED) -> Indexer:
+        return Indexer(index, encoder, chunker(chunking), scheduler.bulk_threads, sparse)
+
+    return made
 
 
 def chunker_of(settings: ChunkingSettings, encoder: ScheduledDenseEncoder) -> Chunker:
@@ -148,7 +178,7 @@ class WriteSide:
     """What indexing needs when no server runs."""
 
     catalog: Catalog
-    indexer_of: Callable[[Index], Indexer]
+    indexer_of: IndexerOf
 
 
 @asynccontextmanager

@@ -39,10 +39,11 @@ async def test_upsert_is_found_by_the_next_search(index: Index) -> None:
 async def test_write_raises_the_epoch_before_it_is_acknowledged(index: Index) -> None:
     """Each write call that changed something raises the write sequence, one that changed nothing does not."""
     before = index.epoch
-    after = await index.upsert([encoded("a", ["one two"])])
+    after = (await index.upsert([encoded("a", ["one two"])])).epoch
     assert after == index.epoch
     assert after.write_sequence > before.write_sequence
-    assert await index.delete(["nobody"]) == 0
+    assert await index.delete([]) == 0
+    assert (await index.upsert([encoded("a", ["three"])], since=before.write_sequence)).superseded == {"a"}
     assert index.epoch == after
     assert await index.delete(["a"]) == 1
     assert index.epoch.write_sequence > after.write_sequence
@@ -80,7 +81,10 @@ async def test_delete_hides_a_document_at_once(place: Place, index: Index) -> No
     assert await found_documents(index, hybrid(index, "shared words")) == {"b"}
     assert {p.document_id for p in await index.fetch(before.chunk_ids)} == {"b"}
     assert await index.get_document("a") is None
-    assert await index.fingerprints(["a", "b"]) == {"b": encoded("b", ["shared words there"]).fingerprint}
+    stored = await index.look_up(["a", "b"])
+    assert {name: one.fingerprint for name, one in stored.items()} == {
+        "b": encoded("b", ["shared words there"]).fingerprint
+    }
     assert await index.count(None) == Counts(documents=1, chunks=1)
 
 

@@ -23,6 +23,8 @@ from indexers.types import (
     FieldType,
     Passage,
     SearchQuery,
+    StoredDocument,
+    WriteResult,
 )
 
 _CREATED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,20 +53,29 @@ class MemoryIndex:
     async def late_scores(self, query: NDArray[np.float32], passages: Sequence[Passage]) -> NDArray[np.float32]:
         return np.full(len(passages), np.nan, dtype=np.float32)
 
-    async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:
+    async def upsert(self, documents: Sequence[EncodedDocument], since: int | None = None) -> WriteResult:
         self.epoch = Epoch(1, self.epoch.write_sequence + 1)
         self.documents.update({document.document.document_id: document for document in documents})
         self.upserts.append([document.document.document_id for document in documents])
-        return self.epoch
+        return WriteResult(self.epoch)
 
-    async def delete(self, document_ids: Sequence[str]) -> int:
+    async def delete(self, document_ids: Sequence[str], since: int | None = None) -> int:
         return sum(self.documents.pop(document_id, None) is not None for document_id in document_ids)
 
     async def delete_where(self, filter: Filter) -> int:
         raise NotImplementedError
 
-    async def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
-        return {name: self.documents[name].fingerprint for name in document_ids if name in self.documents}
+    async def look_up(self, document_ids: Sequence[str]) -> dict[str, StoredDocument]:
+        return {name: _stored(self.documents[name]) for name in document_ids if name in self.documents}
+
+    async def owned(self, owner: str, after: str, limit: int) -> list[tuple[str, str]]:
+        theirs = (one.document for one in self.documents.values() if one.document.owner == owner != "")
+        found = sorted((one.document_id, one.source_uri) for one in theirs)
+        return [one for one in found if one[0] > after][:limit]
+
+    async def chunk_ids(self, document_id: str) -> list[str]:
+        stored = self.documents.get(document_id)
+        return [one.chunk.chunk_id for one in stored.chunks] if stored else []
 
     async def get_document(self, document_id: str) -> Document | None:
         stored = self.documents.get(document_id)
@@ -98,3 +109,7 @@ def _summary(stored: EncodedDocument) -> DocumentSummary:
         document.source_uri,
         _CREATED,
     )
+
+
+def _stored(encoded: EncodedDocument) -> StoredDocument:
+    return StoredDocument(encoded.fingerprint, encoded.document.owner, len(encoded.chunks), 1)

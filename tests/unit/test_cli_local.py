@@ -77,7 +77,7 @@ def test_help_loads_no_engine():
 def test_config_show_tells_origins(capsys, tmp_path):
     """Every setting is shown with the source that it comes from, the stronger one winning."""
     (tmp_path / "headrace.toml").write_text("[retrieval]\ntop_k = 7\ncandidates = 50\n", encoding="utf-8")
-    environ = {"HEADRACE_RETRIEVAL__CANDIDATES": "60", "HEADRACE_API_KEY": "secret", "HEADRACE_SERVER": "host:1"}
+    environ = {"HEADRACE_RETRIEVAL__CANDIDATES": "60", "HEADRACE_API_KEY": "hush-hush", "HEADRACE_SERVER": "host:1"}
     code, out, _ = run(capsys, "config", "show", "--json", "--set", "log.level=debug", environ=environ)
     shown = json.loads(out)
     found = {one["path"]: (one["value"], one["origin"]) for one in shown["settings"]}
@@ -87,7 +87,7 @@ def test_config_show_tells_origins(capsys, tmp_path):
     assert found["retrieval.candidates"] == ("60", "environment")
     assert found["log.level"] == ('"debug"', "flag")
     assert found["server.port"] == ("50051", "default")
-    assert "secret" not in out
+    assert "hush-hush" not in out
 
 
 def test_config_show_prints_a_table(capsys):

@@ -782,6 +782,7 @@ class LookUpDocumentsRequest(_message.Message):
     OWNER_FIELD_NUMBER: _builtins.int
     AFTER_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    CHUNKING_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """The collection's name."""
     owner: _builtins.str
@@ -802,6 +803,10 @@ class LookUpDocumentsRequest(_message.Message):
     def chunk_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Chunks to look for, at most 10,000."""
 
+    @_builtins.property
+    def chunking(self) -> Global___ChunkingOptions:
+        """How documents would be cut, for `shaping`."""
+
     def __init__(
         self,
         *,
@@ -812,10 +817,11 @@ class LookUpDocumentsRequest(_message.Message):
         owner: _builtins.str = ...,
         after: _builtins.str = ...,
         limit: _builtins.int = ...,
+        chunking: Global___ChunkingOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunking", b"chunking"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "chunk_ids", b"chunk_ids", "chunks_of", b"chunks_of", "collection", b"collection", "ids", b"ids", "limit", b"limit", "owner", b"owner"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "chunk_ids", b"chunk_ids", "chunking", b"chunking", "chunks_of", b"chunks_of", "collection", b"collection", "ids", b"ids", "limit", b"limit", "owner", b"owner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -834,7 +840,7 @@ class LookUpDocumentsResponse(_message.Message):
     OWNED_FIELD_NUMBER: _builtins.int
     SHAPING_FIELD_NUMBER: _builtins.int
     shaping: _builtins.str
-    """What else shapes a stored fingerprint besides the document, under the server's settings: see `ChunkingOptions`."""
+    """What shapes a stored fingerprint besides the document: how it is cut, the models."""
     @_builtins.property
     def epoch(self) -> _common_pb2.Epoch:
         """The state in which this was so."""

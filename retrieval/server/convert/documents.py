@@ -8,7 +8,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from headrace.v1 import index_pb2
 from indexers.reports import DocumentOutcome, DocumentStatus
-from indexers.types import Document, DocumentSummary, Epoch, TextFormat
+from indexers.types import Document, DocumentSummary, Epoch, Note, TextFormat
 from retrieval.errors import InvalidRequest
 from retrieval.server.convert.ledgers import epoch_to_pb
 from retrieval.server.convert.metadata import datetime_to_pb, metadata_from_pb, metadata_to_pb
@@ -23,6 +23,13 @@ _FORMAT_NUMBERS = {
     TextFormat.PLAIN: index_pb2.TEXT_FORMAT_PLAIN,
     TextFormat.MARKDOWN: index_pb2.TEXT_FORMAT_MARKDOWN,
 }
+_STATUS_NUMBERS: Mapping[DocumentStatus, index_pb2.DocumentStatus.ValueType] = {
+    DocumentStatus.WRITTEN: index_pb2.DOCUMENT_STATUS_WRITTEN,
+    DocumentStatus.UNCHANGED: index_pb2.DOCUMENT_STATUS_UNCHANGED,
+    DocumentStatus.FAILED: index_pb2.DOCUMENT_STATUS_FAILED,
+    DocumentStatus.SUPERSEDED: index_pb2.DOCUMENT_STATUS_SUPERSEDED,
+}
+_STATUSES: Mapping[int, DocumentStatus] = {number: status for status, number in _STATUS_NUMBERS.items()}
 
 
 def document_from_pb(message: index_pb2.Document, path: str) -> Document:
@@ -41,6 +48,8 @@ def document_from_pb(message: index_pb2.Document, path: str) -> Document:
         format=_FORMATS[message.format],
         metadata=metadata_from_pb(message.metadata, f"{path}.metadata"),
         source_uri=message.source_uri,
+        owner=message.owner,
+        notes=tuple(Note(note.start, note.end, note.text) for note in message.notes),
     )
 
 
@@ -53,6 +62,34 @@ def document_to_pb(document: Document) -> index_pb2.Document:
         format=_FORMAT_NUMBERS[document.format],
         metadata=metadata_to_pb(document.metadata),
         source_uri=document.source_uri,
+        owner=document.owner,
+        notes=[index_pb2.Note(start=note.start, end=note.end, text=note.text) for note in document.notes],
+    )
+
+
+def outcome_to_pb(outcome: DocumentOutcome) -> index_pb2.DocumentOutcome:
+    """Returns what became of a document as a message."""
+    return index_pb2.DocumentOutcome(
+        document_id=outcome.document_id,
+        status=_STATUS_NUMBERS[outcome.status],
+        chunk_count=outcome.chunk_count,
+        token_count=outcome.token_count,
+        reason=outcome.reason,
+        fingerprint=outcome.fingerprint,
+        warnings=outcome.warnings,
+    )
+
+
+def outcome_from_pb(message: index_pb2.DocumentOutcome) -> DocumentOutcome:
+    """Returns what became of a document; a status of a later version counts as a failure."""
+    return DocumentOutcome(
+        document_id=message.document_id,
+        status=_STATUSES.get(message.status, DocumentStatus.FAILED),
+        chunk_count=message.chunk_count,
+        token_count=message.token_count,
+        reason=message.reason,
+        fingerprint=message.fingerprint,
+        warnings=tuple(message.warnings),
     )
 
 
@@ -82,6 +119,7 @@ class UpsertTally:
         for outcome in outcomes:
             result.indexed += outcome.status is DocumentStatus.WRITTEN
             result.unchanged += outcome.status is DocumentStatus.UNCHANGED
+            result.superseded += outcome.status is DocumentStatus.SUPERSEDED
             result.chunks += outcome.chunk_count
             if outcome.status is DocumentStatus.FAILED:
                 result.failed += 1

@@ -12,17 +12,25 @@ from encoders.types import WorkClass
 from headrace.v1 import index_pb2, index_pb2_grpc
 from indexers.errors import InvalidInput
 from indexers.index import Catalog, Index
-from indexers.ingest import Indexer
 from indexers.page_token import read_page_token, write_page_token
 from indexers.types import CollectionKey, Document
 from retrieval.errors import DocumentNotFound, InvalidRequest
 from retrieval.server.calls import current_call
+from retrieval.server.convert.chunking import chunking_from_pb
 from retrieval.server.convert.collections import checked_description, collection_to_pb, fields_from_pb
-from retrieval.server.convert.documents import UpsertTally, document_from_pb, document_to_pb, summary_to_pb
+from retrieval.server.convert.documents import (
+    UpsertTally,
+    document_from_pb,
+    document_to_pb,
+    outcome_to_pb,
+    summary_to_pb,
+)
 from retrieval.server.convert.filters import filter_from_pb
 from retrieval.server.convert.ledgers import epoch_to_pb
 from retrieval.server.convert.texts import checked_key
+from retrieval.server.engines import IndexerOf
 from retrieval.server.services.importing import Import
+from retrieval.server.services.looking_up import look_up
 
 MAX_DOCUMENTS = 256
 MAX_IDS = 10_000
@@ -37,7 +45,7 @@ class IndexService(index_pb2_grpc.IndexServiceServicer):
     def __init__(
         self,
         catalog: Catalog,
-        indexer_of: Callable[[Index], Indexer],
+        indexer_of: IndexerOf,
         forget: Callable[[CollectionKey], Awaitable[object]],
     ) -> None:
         """`forget` erases what the caches hold of a collection."""
@@ -107,13 +115,16 @@ class IndexService(index_pb2_grpc.IndexServiceServicer):
             bound = f"1 to {MAX_DOCUMENTS} documents"
             raise InvalidRequest("documents", bound, f"{len(request.documents)} documents were sent; send {bound}")
         documents = await asyncio.to_thread(_documents, request)
+        since = request.unchanged_since if request.HasField("unchanged_since") else None
+        indexer = self._indexer_of(index, chunking_from_pb(request.chunking))
         try:
-            report = await self._indexer_of(index).upsert(documents, WorkClass.BULK)
+            report = await indexer.upsert(documents, WorkClass.BULK, since)
         except InvalidInput as error:
             raise type(error)(_wire_name(error.field), error.bound, str(error)) from None
         tally = UpsertTally()
         tally.add(report.outcomes)
-        return index_pb2.UpsertDocumentsResponse(result=tally.result(report.epoch))
+        outcomes = [outcome_to_pb(outcome) for outcome in report.outcomes]
+        return index_pb2.UpsertDocumentsResponse(result=tally.result(report.epoch), outcomes=outcomes)
 
     async def ImportDocuments(  # noqa: N802
         self, request_iterator: AsyncIterator[index_pb2.ImportDocumentsRequest], context: Context
@@ -134,7 +145,15 @@ class IndexService(index_pb2_grpc.IndexServiceServicer):
         """Deletes by ids or by filter; when it returns, no search finds them."""
         index = await self._open(request.collection)
         deleted = await _delete(index, request)
-        return index_pb2.DeleteDocumentsResponse(deleted=deleted, epoch=epoch_to_pb(index.epoch))
+        kept = await index.look_up(request.ids.ids) if request.HasField("unchanged_since") else {}
+        return index_pb2.DeleteDocumentsResponse(deleted=deleted, epoch=epoch_to_pb(index.epoch), kept=sorted(kept))
+
+    async def LookUpDocuments(  # noqa: N802
+        self, request: index_pb2.LookUpDocumentsRequest, context: Context
+    ) -> index_pb2.LookUpDocumentsResponse:
+        """Says what is stored, without texts."""
+        index = await self._open(request.collection)
+        return await look_up(index, self._indexer_of(index, chunking_from_pb(request.chunking)), request)
 
     async def GetDocument(  # noqa: N802
         self, request: index_pb2.GetDocumentRequest, context: Context
@@ -189,18 +208,20 @@ def _documents(request: index_pb2.UpsertDocumentsRequest) -> list[Document]:
 
 
 async def _delete(index: Index, request: index_pb2.DeleteDocumentsRequest) -> int:
-    selection = request.WhichOneof("selection")
+    selection, conditional = request.WhichOneof("selection"), request.HasField("unchanged_since")
     if selection is None:
         raise InvalidRequest(
             "selection", "ids or filter", "nothing says which documents to delete; give ids or a filter"
         )
     if selection == "filter":
+        if conditional:
+            raise InvalidRequest("unchanged_since", "ids", "unchanged_since is for ids only; leave it out or send ids")
         return await index.delete_where(filter_from_pb(request.filter))
     ids = list(request.ids.ids)
     if not 1 <= len(ids) <= MAX_IDS:
         bound = f"1 to {MAX_IDS}"
         raise InvalidRequest("ids", bound, f"{len(ids)} ids were sent; send {bound}")
-    return await index.delete(ids)
+    return await index.delete(ids, request.unchanged_since if conditional else None)
 
 
 def _page_size(asked: int) -> int:
