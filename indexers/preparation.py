@@ -50,7 +50,9 @@ def prepare(checked: CheckedDocument, chunker: Chunker) -> PreparedDocument:
 def superseded(encoded: Encoded) -> Encoded:
     """Returns what became of a document that the index left alone."""
     reason = "somebody wrote or deleted it meanwhile"
-    left = replace(encoded.outcome, status=DocumentStatus.SUPERSEDED, chunk_count=0, reason=reason, fingerprint="")
+    left = replace(
+        encoded.outcome, status=DocumentStatus.SUPERSEDED, chunk_count=0, chunk_tokens=(), reason=reason, fingerprint=""
+    )
     return Encoded(None, left)
 
 
@@ -87,6 +89,7 @@ def assemble(
         chunk_count=len(chunks),
         token_count=tokens,
         fingerprint=prepared.checked.fingerprint,
+        chunk_tokens=tuple(chunk.token_count for chunk in prepared.chunks),
         warnings=prepared.checked.warnings,
     )
     return Encoded(EncodedDocument(document, prepared.checked.fingerprint, tuple(chunks)), written)

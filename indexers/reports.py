@@ -31,6 +31,7 @@ class DocumentOutcome:
     token_count: int = 0  # encoded
     reason: str = ""  # of a failure
     fingerprint: str = ""  # that it is stored with
+    chunk_tokens: tuple[int, ...] = ()  # of each chunk that was written
     warnings: tuple[str, ...] = ()
 
 

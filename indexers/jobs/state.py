@@ -82,6 +82,7 @@ class RunRequest:
     allow_shrink: bool = False
     only_failures: bool = False  # offers the dead letters of the runs before and nothing else
     reason: str = ""  # who or what asked: a person, a schedule, a change
+    trusted: bool = False  # asked for by whoever owns the data folder, whose jobs read all that he can
 
 
 @dataclass(frozen=True, slots=True)

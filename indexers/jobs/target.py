@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from indexers.reports import UpsertReport
-from indexers.types import Document, StoredDocument
+from indexers.types import Document, FieldType, StoredDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,11 @@ class Target(Protocol):
     Raises everywhere: TargetUnavailable, which may pass, and IndexerError, which will not.
     """
 
+    @property
+    def fields(self) -> Mapping[str, FieldType]:
+        """The declared metadata fields, to which documents must be coerced before they are written."""
+        ...
+
     def fingerprint(self, document: Document) -> str:
         """Returns the fingerprint that the document would be stored with; computed here, without asking."""
         ...
@@ -41,16 +46,16 @@ class Target(Protocol):
         """Chunks, encodes and writes the documents that nobody has changed since; one outcome a document, in order."""
         ...
 
-    async def delete(self, document_ids: Sequence[str], since: int) -> list[str]:
-        """Deletes those that nobody has changed since; returns the ids that are gone now, or were before."""
+    async def delete(self, document_ids: Sequence[str], since: int) -> int:
+        """Deletes those that nobody has written since; returns how many were there."""
         ...
 
     async def owned(self, owner: str, after: str, limit: int) -> list[tuple[str, str]]:
         """Returns (id, source URI) of the documents that the owner wrote, by id."""
         ...
 
-    async def chunk_ids(self, document_id: str) -> list[str]:
-        """Returns the ids of the document's chunks."""
+    async def chunk_ids(self, document_ids: Sequence[str]) -> list[str]:
+        """Returns the ids of the chunks of at most 100 documents."""
         ...
 
     async def present(self, chunk_ids: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from retrieval.cli.connecting import running_server
+from retrieval.server.endpoint_file import running_server
 from retrieval.cli.exits import NoServer, WorkFailed
 from retrieval.cli.health import serving_status
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from retrieval.cli.exits import NoServer
 from retrieval.cli.session import Session
-from retrieval.server.endpoint_file import NAME as ENDPOINT_FILE
+from retrieval.server.endpoint_file import running_server
 
 if TYPE_CHECKING:
     from retrieval.client import Client
@@ -45,16 +42,3 @@ def server_address(session: Session) -> str:
         return session.server
     settings = session.load().settings
     return running_server(settings.data.folder) or f"127.0.0.1:{settings.server.port or 50051}"
-
-
-def running_server(folder: Path, pid: int | None = None) -> str | None:
-    """Returns the address of the process that serves the data folder, or of that one `pid`; None when there is none."""
-    try:
-        endpoint = json.loads((folder / ENDPOINT_FILE).read_text(encoding="utf-8"))
-        address, process = str(endpoint["address"]), int(endpoint["pid"])
-        os.kill(process, 0)
-    except PermissionError:
-        return address  # it lives, as another user
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return address if pid in {None, process} else None

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from retrieval.cli.collections import declared_fields
-from retrieval.cli.connecting import connect, running_server
+from retrieval.cli.connecting import connect
 from retrieval.cli.documents import Collection
 from retrieval.cli.exits import WorkFailed, WrongUse
 from retrieval.cli.index_report import IndexProgress, index_progress, report_json, show_report
 from retrieval.cli.output import note, print_json
 from retrieval.cli.session import CLIENT, Session, with_session
+from retrieval.server.endpoint_file import running_server
 
 if TYPE_CHECKING:
     from indexers.reports import IndexReport

@@ -24,6 +24,7 @@ CHANNEL_OPTIONS = (
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 )
+_WRITE_S = 900.0
 
 
 class Client:
@@ -192,6 +193,17 @@ class Client:
         reply = await self._index.UpsertDocuments(request, metadata=self._metadata, timeout=self._timeout_s)
         return reply.result
 
+    async def write(self, request: index.UpsertDocumentsRequest) -> index.UpsertDocumentsResponse:
+        """Adds or replaces documents under the conditions of the request, and says what became of each.
+
+        It may take long, since encoding waits for others' work.
+        """
+        return await self._index.UpsertDocuments(request, metadata=self._metadata, timeout=_WRITE_S)
+
+    async def look_up(self, request: index.LookUpDocumentsRequest) -> index.LookUpDocumentsResponse:
+        """Says what is stored under some ids, without texts."""
+        return await self._index.LookUpDocuments(request, metadata=self._metadata, timeout=self._timeout_s)
+
     async def import_documents(
         self, collection: str, documents: Iterable[index.Document] | AsyncIterable[index.Document]
     ) -> index.UpsertResult:
@@ -200,9 +212,16 @@ class Client:
         return reply.result
 
     async def delete_documents(
-        self, collection: str, *, ids: Iterable[str] | None = None, filter: str | common.Filter | None = None
+        self,
+        collection: str,
+        *,
+        ids: Iterable[str] | None = None,
+        filter: str | common.Filter | None = None,
+        unchanged_since: int | None = None,
     ) -> index.DeleteDocumentsResponse:
         """Deletes documents by ids or by filter; exactly one of the two must be given.
+
+        With `unchanged_since`, ids of documents that were written after that write sequence are left alone.
 
         Raises:
             ValueError: neither or both are given.
@@ -213,6 +232,7 @@ class Client:
             collection=collection,
             ids=None if ids is None else index.DocumentIds(ids=ids),
             filter=filter_message(filter),
+            unchanged_since=unchanged_since,
         )
         return await self._index.DeleteDocuments(request, metadata=self._metadata, timeout=self._timeout_s)
 

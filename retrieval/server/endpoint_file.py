@@ -22,3 +22,16 @@ def endpoint_file(folder: Path, address: str) -> Iterator[None]:
         yield
     finally:
         path.unlink(missing_ok=True)
+
+
+def running_server(folder: Path, pid: int | None = None) -> str | None:
+    """Returns the address of the process that serves the data folder, or of that one `pid`; None when there is none."""
+    try:
+        endpoint = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        address, process = str(endpoint["address"]), int(endpoint["pid"])
+        os.kill(process, 0)
+    except PermissionError:
+        return address  # it lives, as another user
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return address if pid in {None, process} else None

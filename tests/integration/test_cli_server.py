@@ -14,7 +14,7 @@ import pytest
 from indexers.parsing.parsed import ParsedDocument
 from indexers.types import Document
 from retrieval.cli.child import child_server
-from retrieval.cli.connecting import running_server
+from retrieval.server.endpoint_file import running_server
 from retrieval.cli.demo import QUESTIONS, run_demo
 from retrieval.cli.exits import ImportBroken, WorkFailed
 from retrieval.cli.index_files import Files

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.cli.connecting import ENDPOINT_FILE, running_server
 from retrieval.cli.main import execute
 from retrieval.cli.session import Session, Surroundings
+from retrieval.server.endpoint_file import NAME as ENDPOINT_FILE
+from retrieval.server.endpoint_file import running_server
 from retrieval.settings.service import ApiKey
 
 ROOT = Path(__file__).parents[2]

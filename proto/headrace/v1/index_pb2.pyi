@@ -734,6 +734,7 @@ class DocumentOutcome(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     FINGERPRINT_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
+    CHUNK_TOKENS_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     """The document."""
     status: Global___DocumentStatus.ValueType
@@ -750,6 +751,10 @@ class DocumentOutcome(_message.Message):
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What was noticed."""
 
+    @_builtins.property
+    def chunk_tokens(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Tokens of each chunk that was written."""
+
     def __init__(
         self,
         *,
@@ -760,10 +765,11 @@ class DocumentOutcome(_message.Message):
         reason: _builtins.str = ...,
         fingerprint: _builtins.str = ...,
         warnings: _abc.Iterable[_builtins.str] | None = ...,
+        chunk_tokens: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "document_id", b"document_id", "fingerprint", b"fingerprint", "reason", b"reason", "status", b"status", "token_count", b"token_count", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "chunk_tokens", b"chunk_tokens", "document_id", b"document_id", "fingerprint", b"fingerprint", "reason", b"reason", "status", b"status", "token_count", b"token_count", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -22,7 +22,7 @@ def collection_to_pb(index: Index, counts: Counts) -> index_pb2.Collection:
     return index_pb2.Collection(
         name=definition.key.collection,
         description=definition.description,
-        fields={name: _NUMBERS[kind] for name, kind in definition.fields.items()},
+        fields=fields_to_pb(definition.fields),
         dense_model=definition.dense_model_id,
         dim=definition.dim,
         epoch=epoch_to_pb(index.epoch),
@@ -32,6 +32,11 @@ def collection_to_pb(index: Index, counts: Counts) -> index_pb2.Collection:
         token_vectors=definition.code_bytes > 0,
         token_code_bytes=definition.code_bytes,
     )
+
+
+def fields_to_pb(fields: Mapping[str, FieldType]) -> dict[str, common_pb2.FieldType.ValueType]:
+    """Returns declared fields as a message has them."""
+    return {name: _NUMBERS[kind] for name, kind in fields.items()}
 
 
 def fields_from_pb(fields: Mapping[str, int]) -> dict[str, FieldType]:

@@ -77,6 +77,7 @@ def outcome_to_pb(outcome: DocumentOutcome) -> index_pb2.DocumentOutcome:
         reason=outcome.reason,
         fingerprint=outcome.fingerprint,
         warnings=outcome.warnings,
+        chunk_tokens=outcome.chunk_tokens,
     )
 
 
@@ -90,6 +91,7 @@ def outcome_from_pb(message: index_pb2.DocumentOutcome) -> DocumentOutcome:
         reason=message.reason,
         fingerprint=message.fingerprint,
         warnings=tuple(message.warnings),
+        chunk_tokens=tuple(message.chunk_tokens),
     )
 
 

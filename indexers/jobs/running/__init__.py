@@ -1,0 +1,1 @@
+"""Carries out runs: scan, read, write, verify, delete what is gone, report."""

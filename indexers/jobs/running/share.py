@@ -1,0 +1,58 @@
+"""One process' share of a run: everything between the queue of items and the collection, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from indexers.jobs.running.batches import Batches
+from indexers.jobs.running.collecting import Collected
+from indexers.jobs.running.documents import DocumentWriting
+from indexers.jobs.running.items import ItemWorker
+from indexers.jobs.running.known import Known
+from indexers.jobs.running.mapping import DocumentMapping
+from indexers.jobs.running.parts import RunParts
+from indexers.jobs.running.preparing import Preparing
+from indexers.jobs.running.reading import ItemReader
+from indexers.jobs.spec import JobSpec, ParsingSpec
+from indexers.jobs.state import Run
+from indexers.parsing.options import ParseOptions
+
+KNOWN = "known.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The parts that a run shares with others are in `RunParts`; these are this process' own."""
+
+    items: ItemWorker
+    known: Known
+    collected: Collected
+
+
+@contextmanager
+def share_of(parts: RunParts, run: Run) -> Iterator[Share]:
+    """Puts a share of the run together, and closes what it has opened."""
+    known = Known(parts.folder / KNOWN)
+    try:
+        collected = Collected()
+        preparing = Preparing(DocumentMapping(run.spec), parts.target, _adds(parts, run.spec))
+        detects = run.spec.parsing.detect_language
+        writing = DocumentWriting(parts, preparing, known, run_id=run.run_id, detects_language=detects)
+        reader = ItemReader(parts, parse_options(run.spec.parsing))
+        batches = Batches(writing, collected)
+        yield Share(ItemWorker(parts, run, reader, batches, known), known, collected)
+    finally:
+        known.close()
+
+
+def parse_options(spec: ParsingSpec) -> ParseOptions:
+    """Returns the options of the parsers that a job asks for."""
+    return ParseOptions(max_file_bytes=spec.max_file_bytes)
+
+
+def _adds(parts: RunParts, spec: JobSpec) -> str:
+    """Names everything that is added to documents after they are parsed."""
+    enricher = parts.enricher.fingerprint if parts.enricher else ""
+    return f"language={spec.parsing.detect_language}/{enricher}"

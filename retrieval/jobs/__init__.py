@@ -1,0 +1,1 @@
+"""Indexing jobs at the edge: stores, targets behind a server, worker processes, supervision."""

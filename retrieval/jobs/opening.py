@@ -1,0 +1,110 @@
+"""Opens what a run is carried out with: its source, parsers and target, within what the settings allow."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from encoders.cpu import usable_cpus
+from indexers.jobs.running.parts import RunParts
+from indexers.jobs.state import JobKey, Run
+from indexers.jobs.store import JobStore
+from indexers.jobs.target import Target
+from indexers.sandbox.pool import ParserPool, SandboxLimits
+from indexers.sources.access import SourceAccess
+from indexers.sources.open import open_source
+from retrieval.identity import DEFAULT_TENANT
+from retrieval.jobs.local_target import local_target
+from retrieval.jobs.remote_target import Connection, RemoteTarget
+from retrieval.server.endpoint_file import running_server
+from retrieval.settings import Settings
+from retrieval.settings.jobs import JobsSettings
+
+FOLDER = "_jobs"  # no tenant can be called so
+SCRATCH = "source"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where a worker stands: its settings, the server that it was told of, and its key."""
+
+    settings: Settings
+    server: str = ""
+    api_key: str = ""
+
+    def address(self) -> str | None:
+        """Returns where the server is now; None when there is none."""
+        return self.server or running_server(self.settings.data.folder)
+
+    @property
+    def tenant(self) -> str:
+        """Whose runs the worker may carry out: those of its key behind a server, all when it opens the data itself."""
+        if self.address() is None:
+            return ""
+        digest = hashlib.sha256(self.api_key.encode()).hexdigest()
+        return next((key.tenant for key in self.settings.auth.keys if key.sha256 == digest), DEFAULT_TENANT)
+
+
+def job_folder(settings: Settings, key: JobKey) -> Path:
+    """Returns where a job keeps what it knows on this machine."""
+    return settings.data.folder / FOLDER / key.tenant / key.name
+
+
+def access_of(settings: JobsSettings, *, trusted: bool) -> SourceAccess:
+    """Returns what the sources of a run may reach."""
+    if trusted:
+        return SourceAccess()
+    return SourceAccess(settings.file_roots, frozenset(settings.secrets), settings.private_addresses)
+
+
+@asynccontextmanager
+async def run_parts(here: Surroundings, store: JobStore, run: Run, worker: str) -> AsyncIterator[RunParts]:
+    """Opens everything that a run needs in this process, and closes it.
+
+    Raises:
+        ItemUnreadable: the source is not allowed, or a secret is not there.
+        TargetUnavailable, JobError: the server cannot be reached, or refuses.
+        DataFolderLocked: another process holds the data folder.
+    """
+    settings, spec = here.settings, run.spec
+    folder = job_folder(settings, run.key)
+    folder.mkdir(parents=True, exist_ok=True)
+    async with AsyncExitStack() as stack:
+        access = access_of(settings.jobs, trusted=run.request.trusted)
+        source = open_source(spec.source, Path(run.base_folder or "."), access, folder / SCRATCH)
+        stack.callback(source.close)
+        processes = spec.limits.parsers or max(1, usable_cpus() // 2)
+        parsing = spec.parsing
+        parsers = ParserPool(SandboxLimits(parsing.timeout_s, parsing.max_memory_bytes), processes)
+        stack.callback(parsers.close)
+        target = await stack.enter_async_context(_target(here, run))
+        yield RunParts(
+            store=store,
+            source=source,
+            parsers=parsers,
+            target=target,
+            folder=folder,
+            worker=worker,
+            lease_s=settings.jobs.lease_s,
+            items_per_lease=settings.jobs.items_per_lease,
+            readers=processes + 1,
+        )
+
+
+@asynccontextmanager
+async def _target(here: Surroundings, run: Run) -> AsyncIterator[Target]:
+    if here.address() is None:
+        async with local_target(here.settings, run.key.tenant, run.spec) as target:
+            yield target
+        return
+    address: Callable[[], str | None] = here.address
+    connection = Connection(address, here.api_key)
+    try:
+        remote = RemoteTarget(connection, run.spec.collection, run.spec.chunking)
+        await remote.open(run.spec)
+        yield remote
+    finally:
+        await connection.close()
