@@ -23,6 +23,7 @@ class ParseFailure:
     path: str  # as it is shown to people: relative to the root, with a line number where there is one
     source_uri: str  # of the file
     reason: str
+    kind: str = "unparsable"  # a short constant word that failures are counted by
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,8 @@ class ItemWorker:
         free = asyncio.Semaphore(self._parts.readers)
         async with asyncio.TaskGroup() as reading:
             while True:
-                # Asked before the queue is: what is offered in between is not missed.
+                # Both before the queue is asked: what is offered or settled in between is not missed.
+                self._moved.clear()
                 more = more_to_come()
                 for item in await self._lease():
                     await free.acquire()
@@ -85,7 +86,6 @@ class ItemWorker:
 
     async def _pause(self, at_most_s: float = _LOOK_AGAIN_S) -> None:
         """Waits until an item is settled, or for a moment."""
-        self._moved.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(at_most_s):
                 await self._moved.wait()
