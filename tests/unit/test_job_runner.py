@@ -67,6 +67,18 @@ async def test_unchanged_item_whose_document_was_deleted_by_hand_is_indexed_agai
     assert set(await rig.stored()) == {"f00.txt", "f01.txt", "f02.txt"}
 
 
+async def test_changed_job_makes_other_documents_of_the_same_files(rig: Rig) -> None:
+    """An unchanged file is read again when the job says something else about it."""
+    rig.source.files = files(2)
+    await rig.run()
+    rig.spec = spec_of(metadata={"set": {"team": "docs"}})
+    run = await rig.run()
+    assert run.documents == {DocumentState.VERIFIED: 2}
+    document = await rig.index.get_document("f00.txt")
+    assert document is not None
+    assert document.metadata == {"team": "docs"}
+
+
 async def test_changes_and_deletions_at_the_source_are_followed(rig: Rig) -> None:
     """What was added, changed and deleted is exactly what is indexed after the run."""
     rig.source.files = files(6)

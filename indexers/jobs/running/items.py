@@ -41,6 +41,10 @@ class ItemWorker:
         self._held: dict[str, ItemProgress] = {}
         self._moved = asyncio.Event()  # set when an item is settled
 
+    def wake(self) -> None:
+        """Has the worker look at the queue at once: something was offered, or nothing more will be."""
+        self._moved.set()
+
     async def renew(self) -> None:
         """Prolongs the leases that this worker holds; what comes of those that it has lost is of no matter any more."""
         held = [item for item in self._held.values() if not item.lost]

@@ -32,8 +32,13 @@ class KnownDocument:
 class Known:
     """One file, used from one thread at a time."""
 
-    def __init__(self, path: Path) -> None:
-        """Opens the file; one that cannot be read is thrown away."""
+    def __init__(self, path: Path, shape: str) -> None:
+        """Opens the file; one that cannot be read is thrown away.
+
+        `shape` names everything that makes documents of an item besides its content: what was found out under another
+        one is of no use.
+        """
+        self._shape = shape
         try:
             self._connection = _opened(path)
         except sqlite3.Error:
@@ -53,7 +58,7 @@ class Known:
     def item(self, uri: str, fingerprint: str) -> Mapping[str, str] | None:
         """Returns the ids and stored fingerprints of an item's documents; None when it has changed or is not known."""
         row = self._connection.execute("SELECT fingerprint, documents FROM items WHERE uri = ?", (uri,)).fetchone()
-        if not fingerprint or row is None or row[0] != fingerprint:
+        if not fingerprint or row is None or row[0] != self._shaped(fingerprint):
             return None
         found: dict[str, str] = json.loads(row[1])
         return found
@@ -66,7 +71,10 @@ class Known:
     def keep_item(self, uri: str, fingerprint: str, documents: Mapping[str, str]) -> None:
         """Remembers an item all of whose documents are stored; with very many documents it is forgotten."""
         if fingerprint and 0 < len(documents) <= _MANY:
-            self._write("INSERT OR REPLACE INTO items VALUES (?, ?, ?)", [(uri, fingerprint, json.dumps(documents))])
+            self._write(
+                "INSERT OR REPLACE INTO items VALUES (?, ?, ?)",
+                [(uri, self._shaped(fingerprint), json.dumps(documents))],
+            )
         else:
             self._write("DELETE FROM items WHERE uri = ?", [(uri,)])
 
@@ -77,6 +85,9 @@ class Known:
     def close(self) -> None:
         """Closes the file."""
         self._connection.close()
+
+    def _shaped(self, fingerprint: str) -> str:
+        return f"{fingerprint}/{self._shape}"
 
     def _write(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
         # Another worker may hold the file for a moment; what is not remembered is found out again.

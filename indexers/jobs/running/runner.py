@@ -71,7 +71,7 @@ class JobRunner:
         return outcome
 
     async def _carry_out(self, share: Share) -> tuple[RunState, str]:
-        scanning = Scanning(self._parts, self._claim)
+        scanning = Scanning(self._parts, self._claim, share.items.wake)
         async with asyncio.TaskGroup() as tasks:
             if not self._run.scanned:
                 tasks.create_task(scanning.scan())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from indexers.jobs.running.parts import RunParts
@@ -22,9 +22,11 @@ class TooManyItems(Exception):
 class Scanning:
     """One scan of one run."""
 
-    def __init__(self, parts: RunParts, claim: RunClaim) -> None:
+    def __init__(self, parts: RunParts, claim: RunClaim, wake: Callable[[], None]) -> None:
+        """`wake` is called whenever there is something new to work on, and at the end."""
         self._parts = parts
         self._claim = claim
+        self._wake = wake
         self._reaching = Reaching(parts.patience_s)
         self.done = False
 
@@ -44,8 +46,10 @@ class Scanning:
             if scanned > limit:
                 raise TooManyItems(f"the source lists more than limits.max_documents ({limit}); raise it or narrow it")
             await self._offer(batch)
+            self._wake()
         await self._reaching.reach(partial(self._parts.store.mark_scanned, self._claim))
         self.done = True
+        self._wake()
 
     async def _offer(self, batch: list[Scanned]) -> None:
         refs = [one for one in batch if isinstance(one, ItemRef)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ from indexers.jobs.running.reading import ItemReader
 from indexers.jobs.spec import JobSpec, ParsingSpec
 from indexers.jobs.state import Run
 from indexers.parsing.options import ParseOptions
+from indexers.types import Document
 
 KNOWN = "known.sqlite"
+PARSERS = 1  # raised whenever the parsers make other documents of the same files
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,11 @@ class Share:
 @contextmanager
 def share_of(parts: RunParts, run: Run) -> Iterator[Share]:
     """Puts a share of the run together, and closes what it has opened."""
-    known = Known(parts.folder / KNOWN)
+    adds = _adds(parts, run.spec)
+    known = Known(parts.folder / KNOWN, _shape(parts, run.spec, adds))
     try:
         collected = Collected()
-        preparing = Preparing(DocumentMapping(run.spec), parts.target, _adds(parts, run.spec))
+        preparing = Preparing(DocumentMapping(run.spec), parts.target, adds)
         detects = run.spec.parsing.detect_language
         writing = DocumentWriting(parts, preparing, known, run_id=run.run_id, detects_language=detects)
         reader = ItemReader(parts, parse_options(run.spec.parsing))
@@ -56,3 +60,12 @@ def _adds(parts: RunParts, spec: JobSpec) -> str:
     """Names everything that is added to documents after they are parsed."""
     enricher = parts.enricher.fingerprint if parts.enricher else ""
     return f"language={spec.parsing.detect_language}/{enricher}"
+
+
+def _shape(parts: RunParts, spec: JobSpec, adds: str) -> str:
+    """Names everything that makes stored documents of an item's content."""
+    ours = parts.target.fingerprint(Document("any", "", "any", owner=spec.name, metadata={"policy": spec.policy_class}))
+    digest = hashlib.blake2b(digest_size=8)
+    for part in (spec.parsing.model_dump_json(), spec.metadata.model_dump_json(), adds, ours, str(PARSERS)):
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()
