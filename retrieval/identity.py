@@ -11,7 +11,8 @@ import hashlib
 import hmac
 import ipaddress
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -54,6 +55,28 @@ class Authenticator:
     def __init__(self, auth: AuthSettings, now: Callable[[], datetime] = _now) -> None:
         self._keys = auth.keys
         self._now = now
+        self._lent: dict[str, ApiKey] = {}
+
+    @contextmanager
+    def lent(self, tenant: str, roles: Iterable[Role], name: str) -> Iterator[str]:
+        """Gives a key of this process' own making, for a child of it; it is void when the block ends.
+
+        Where no keys are configured everyone is the default tenant, so nobody needs one, and it is empty.
+
+        Raises:
+            PermissionDenied: no keys are configured, and the tenant is not the default one.
+        """
+        if not self._keys:
+            if tenant != DEFAULT_TENANT:
+                raise PermissionDenied("write")
+            yield ""
+            return
+        made = new_key()
+        self._lent[made.sha256] = ApiKey(name=name, sha256=made.sha256, tenant=tenant, roles=tuple(roles))
+        try:
+            yield made.key
+        finally:
+            del self._lent[made.sha256]
 
     def authenticate(self, metadata: Iterable[tuple[str, str | bytes]]) -> Identity:
         """Returns who calls.
@@ -75,7 +98,7 @@ class Authenticator:
     def _find(self, presented: str) -> ApiKey | None:
         digest = hash_of(presented)
         found = None
-        for key in self._keys:
+        for key in (*self._keys, *self._lent.values()):
             if hmac.compare_digest(key.sha256, digest):
                 found = key
         return found

@@ -119,11 +119,13 @@ async def release_dead(store: JobStore) -> None:
             await store.release(holder)
 
 
-async def work(here: Surroundings, stop: asyncio.Event, *, once: bool = False, run_id: str = "") -> None:
+async def work(
+    here: Surroundings, stop: asyncio.Event, *, once: bool = False, run_id: str = "", tenant: str = ""
+) -> None:
     """Is `headrace worker`: works on the queue until `stop` is set, or with `once` until nothing is left to do."""
     store = open_job_store(here.settings)
     try:
-        await Worker(here, store).work(stop, once=once, run_id=run_id)
+        await Worker(here, store).work(stop, once=once, run_id=run_id, tenant=tenant)
     finally:
         await store.close()
 

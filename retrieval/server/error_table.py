@@ -153,6 +153,28 @@ ROWS: Mapping[type[Exception], Row] = {
         attributes("collection"),
         "the build failed; the collection goes on serving its previous state",
     ),
+    indexer.SourceUnavailable: Row(
+        StatusCode.UNAVAILABLE, "SOURCE_UNAVAILABLE", text="the source cannot be read now; try again later"
+    ),
+    indexer.ItemGone: Row(StatusCode.NOT_FOUND, "ITEM_GONE", text="what the source listed is no longer there"),
+    indexer.ItemUnreadable: Row(
+        StatusCode.FAILED_PRECONDITION, "ITEM_UNREADABLE", attributes("kind"), "an item of the source cannot be read"
+    ),
+    indexer.InvalidJob: Row(
+        StatusCode.INVALID_ARGUMENT,
+        "INVALID_JOB",
+        lambda error: {"field": "spec_toml", "bound": "a job file", "faults": "\n".join(error.faults)},
+    ),
+    indexer.JobNotFound: Row(StatusCode.NOT_FOUND, "JOB_NOT_FOUND", attributes("job")),
+    indexer.RunNotFound: Row(StatusCode.NOT_FOUND, "RUN_NOT_FOUND", attributes("run_id")),
+    indexer.RunActive: Row(StatusCode.FAILED_PRECONDITION, "RUN_ACTIVE", attributes("job", "run_id")),
+    indexer.LeaseLost: Row(StatusCode.ABORTED, "LEASE_LOST"),
+    indexer.JobStoreUnavailable: Row(
+        StatusCode.UNAVAILABLE, "JOB_STORE_UNAVAILABLE", text="the job store is unavailable; try again later"
+    ),
+    indexer.TargetUnavailable: Row(
+        StatusCode.UNAVAILABLE, "TARGET_UNAVAILABLE", text="the collection cannot be reached; try again later"
+    ),
     rerank.LateIncomplete: Row(StatusCode.UNAVAILABLE, "RERANK_INCOMPLETE", attributes("reason")),
     rerank.RerankIncomplete: Row(
         StatusCode.UNAVAILABLE, "RERANK_INCOMPLETE", attributes("scored_pairs", "asked_pairs")
