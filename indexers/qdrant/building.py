@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import structlog
@@ -12,10 +13,11 @@ from qdrant_client import models
 from indexers.errors import BuildFailed, IndexerError, IndexUnavailable
 from indexers.owned import OwnedTasks
 from indexers.qdrant.conditions import field_indexes, of_tenant
-from indexers.qdrant.documents import check_documents_fit, document_ids, rewrite_documents
-from indexers.qdrant.generations import copy_chunks, create_generation, measure
+from indexers.qdrant.documents import INDEXES, check_documents_fit, document_ids, rewrite_documents, touched_since
+from indexers.qdrant.generations import Copying, create_generation, measure
+from indexers.qdrant.lease import BUILDING, Lease
 from indexers.qdrant.options import QdrantOptions
-from indexers.qdrant.points import CollectionState, statistics_id, statistics_point
+from indexers.qdrant.points import CollectionState, state_payload, statistics_id, statistics_point
 from indexers.qdrant.store import QdrantStore
 from indexers.qdrant.view import CollectionView
 from indexers.qdrant.writing import QdrantWriting
@@ -23,6 +25,7 @@ from indexers.types import CollectionDefinition, FieldType
 
 _SMALLEST = 64  # chunks, below which weighing anew does not pay
 _DOCUMENTS_A_LOCK = 100
+_CATCHING_UP = 5  # rounds of copying what was written meanwhile, beside writes; the rest is copied while they wait
 
 _log = structlog.get_logger()
 
@@ -83,41 +86,81 @@ class QdrantBuilding:
             if self._built_sequence == self._view.state.write_sequence:
                 return
             try:
-                async with asyncio.timeout(self._options.build_timeout_s):
-                    await self._copy_and_switch(definition)
+                async with asyncio.timeout(self._options.build_timeout_s), self._claim() as claim:
+                    await self._copy_and_switch(definition, claim)
             except TimeoutError:
                 raise BuildFailed(self._name(), f"took longer than {self._options.build_timeout_s:g} s") from None
             except IndexUnavailable as error:
                 raise BuildFailed(self._name(), str(error)) from error
 
     async def _redefine(self, fields: dict[str, FieldType], description: str) -> None:
-        async with self._lock:
-            state = self._view.state
-            definition = replace(state.definition, fields=fields, description=description)
-            if fields != state.definition.fields:
+        async with self._lock, self._claim() as claim:
+            await self._view.refresh()
+            definition = replace(self._view.state.definition, fields=fields, description=description)
+            if fields != self._view.state.definition.fields:
                 await check_documents_fit(self._store, self._view.names, fields)
-                await self._copy_and_switch(definition)
+                await self._copy_and_switch(definition, claim)
                 return
-            async with self._writing.lock:
-                await self._view.advance(replace(self._view.state, definition=definition))
+            async with self._writing.turn() as turn:
+                state = replace(self._view.state, definition=definition)
+                await turn.lease.set(state_payload(state), free=True)
+                self._view.advance(state)
 
-    async def _copy_and_switch(self, definition: CollectionDefinition) -> None:
+    @asynccontextmanager
+    async def _claim(self) -> AsyncIterator[Lease]:
+        """Keeps other processes from building the collection meanwhile."""
+        lease = Lease(self._store, self._view.names, BUILDING)
+        try:
+            await self._view.show(await lease.take())
+            yield lease
+        finally:
+            await lease.drop()
+
+    async def _copy_and_switch(self, definition: CollectionDefinition, claim: Lease) -> None:
         store, names, fields = self._store, self._view.names, definition.fields
-        old, number = self._view.state.generation, self._view.state.generation + 1
-        self._writing.touched.clear()
-        if fields != self._view.state.definition.fields:
+        since, number = self._view.state.write_sequence, self._view.state.generation + 1
+        new_fields = fields != self._view.state.definition.fields
+        if new_fields:
             await self._coerce_documents(fields)
         statistics = await measure(store, names, self._view.statistics)
         target = await create_generation(store, names, number, self._view.space, fields)
-        await copy_chunks(store, names, target, statistics, fields)
-        async with self._writing.lock:
-            await rewrite_documents(store, names, fields, sorted(self._writing.touched))
-            await copy_chunks(store, names, target, statistics, fields, self._writing.touched)
-            await store.upsert(names.collections, [statistics_point(names.key, number, statistics)])
-            await store.point_alias(names.chunks, target)
-            sequence = self._view.state.write_sequence
-            await self._view.advance(CollectionState(definition, number, sequence), statistics)
-            self._built_sequence = sequence
+        copying = Copying(store, names, target, statistics, fields, claim.keep)
+        await copying.everything()
+        late = await self._catch_up(copying, since)
+        async with self._writing.turn() as turn:
+
+            async def keep() -> None:
+                await claim.keep()
+                await turn.lease.keep()
+
+            touched = await touched_since(store, names, late)
+            if new_fields:
+                again = touched if late == since else await touched_since(store, names, since)
+                await rewrite_documents(store, names, fields, sorted(again), keep)
+            await replace(copying, keep=keep).again(touched)
+            await self._switch(turn.lease, replace(self._view.state, definition=definition, generation=number), copying)
+
+    async def _catch_up(self, copying: Copying, since: int) -> int:
+        """Copies what was written meanwhile, until it is little, and returns the write that is still to be copied."""
+        for _ in range(_CATCHING_UP):
+            await self._view.refresh()
+            reached = self._view.state.write_sequence
+            touched = await touched_since(self._store, self._view.names, since)
+            if len(touched) <= _DOCUMENTS_A_LOCK:
+                break
+            await copying.again(touched)
+            since = reached
+        return since
+
+    async def _switch(self, lease: Lease, state: CollectionState, copied: Copying) -> None:
+        """Serves from the new generation: its statistics, then the alias, then the collection's own point."""
+        store, names, old = self._store, self._view.names, self._view.state.generation
+        await lease.keep()
+        await store.upsert(names.collections, [statistics_point(names.key, state.generation, copied.statistics)])
+        await store.point_alias(names.chunks, copied.target)
+        await lease.set(state_payload(state), free=True)
+        self._view.advance(state, copied.statistics)
+        self._built_sequence = state.write_sequence
         await store.drop(names.generation(old))
         outdated = models.HasIdCondition(has_id=[statistics_id(names.key, old)])
         await store.delete(names.collections, of_tenant(names.key.tenant, outdated))
@@ -125,11 +168,12 @@ class QdrantBuilding:
     async def _coerce_documents(self, fields: Mapping[str, FieldType]) -> None:
         """Rewrites all documents, a few at a time, so that writes come between."""
         names = self._view.names
-        await self._store.add_indexes(names.documents, field_indexes(fields))
+        await self._store.add_indexes(names.documents, INDEXES | field_indexes(fields))
         ids = await document_ids(self._store, names, of_tenant(names.key.tenant))
         for start in range(0, len(ids), _DOCUMENTS_A_LOCK):
-            async with self._writing.lock:
-                await rewrite_documents(self._store, names, fields, ids[start : start + _DOCUMENTS_A_LOCK])
+            part = ids[start : start + _DOCUMENTS_A_LOCK]
+            async with self._writing.turn() as turn:
+                await rewrite_documents(self._store, names, fields, part, turn.lease.keep)
 
     def _name(self) -> str:
         return self._view.names.key.collection

@@ -18,16 +18,29 @@ from indexers.index import Index
 from indexers.names import check_key, check_tenant
 from indexers.options import DenseModel
 from indexers.qdrant.conditions import field_indexes, keyword, of_tenant
+from indexers.qdrant.documents import INDEXES
 from indexers.qdrant.generations import create_generation
 from indexers.qdrant.index import QdrantIndex
+from indexers.qdrant.lease import BUILDING, WRITING
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.options import QdrantOptions
-from indexers.qdrant.points import CollectionState, point_id, state_of
+from indexers.qdrant.points import CollectionState, point_id, state_of, state_point
 from indexers.qdrant.store import QdrantStore
+from indexers.qdrant.tombstones import TOMBSTONE_OF
 from indexers.qdrant.view import CollectionView
 from indexers.types import CollectionKey, FieldType
 
 _log = structlog.get_logger()
+
+_LIST_INDEXES = {
+    "collection": models.PayloadSchemaType.KEYWORD,
+    "statistics_of": models.PayloadSchemaType.KEYWORD,
+    TOMBSTONE_OF: models.PayloadSchemaType.KEYWORD,
+    "write_sequence": models.PayloadSchemaType.INTEGER,
+    "deleted_at": models.PayloadSchemaType.INTEGER,
+    WRITING: models.PayloadSchemaType.KEYWORD,
+    BUILDING: models.PayloadSchemaType.KEYWORD,
+}
 
 
 class QdrantCatalog:
@@ -53,13 +66,12 @@ class QdrantCatalog:
             if len(await self._all(key.tenant)) >= self._options.max_collections:
                 raise TooManyCollections(self._options.max_collections)
             await self._remove(names)  # what a crash may have left
-            indexes = {"document_id": models.PayloadSchemaType.KEYWORD} | field_indexes(definition.fields)
-            await self._store.create(names.documents, None, indexes)
+            await self._store.create(names.documents, None, INDEXES | field_indexes(definition.fields))
             state = CollectionState(definition, 0, 0)
-            view = CollectionView(self._store, names, state, self._model.codec)
+            view = CollectionView(self._store, names, state, self._model)
             chunks = await create_generation(self._store, names, 0, view.space, definition.fields)
             await self._store.point_alias(names.chunks, chunks)
-            await view.advance(state)
+            await self._store.upsert(self._list(), [state_point(state)])
         return await self.open(key)
 
     async def open(self, key: CollectionKey) -> Index:
@@ -112,7 +124,7 @@ class QdrantCatalog:
                 raise CollectionNotFound(key.collection)
             check_model(state.definition, self._model)
             serving = await self._behind_alias(state)
-            view = CollectionView(self._store, self._names(key), serving, self._model.codec)
+            view = CollectionView(self._store, self._names(key), serving, self._model)
             await view.load_statistics()
             self._opened[key] = QdrantIndex(self._store, view, self._options)
             return self._opened[key]
@@ -132,19 +144,18 @@ class QdrantCatalog:
             return None
         await self._ensure_list()
         found = await self._store.retrieve(self._list(), [point_id(key.tenant, key.collection)], None)
-        return state_of(found[0]) if found else None
+        return state_of(found[0].payload or {}) if found else None
 
     async def _all(self, tenant: str) -> Sequence[CollectionState]:
         await self._ensure_list()
         named = models.Filter(must_not=[models.IsEmptyCondition(is_empty=models.PayloadField(key="collection"))])
         batches = self._store.scroll(self._list(), of_tenant(tenant, named), None)
-        states = [state_of(one) async for batch in batches for one in batch]
+        states = [state_of(one.payload or {}) async for batch in batches for one in batch]
         return sorted(states, key=lambda one: one.definition.key)
 
     async def _ensure_list(self) -> None:
         if not self._listed and not await self._store.exists(self._list()):
-            word = models.PayloadSchemaType.KEYWORD
-            await self._store.create(self._list(), None, {"collection": word, "statistics_of": word})
+            await self._store.create(self._list(), None, _LIST_INDEXES)
         self._listed = True
 
     async def _remove(self, names: PhysicalNames) -> None:
@@ -163,4 +174,5 @@ class QdrantCatalog:
 
 
 def _of_collection(key: CollectionKey) -> models.Filter:
-    return models.Filter(should=[keyword("collection", key.collection), keyword("statistics_of", key.collection)])
+    marks = ("collection", "statistics_of", TOMBSTONE_OF)
+    return models.Filter(should=[keyword(mark, key.collection) for mark in marks])

@@ -48,6 +48,23 @@ def any_keyword(key: str, values: Iterable[str]) -> models.FieldCondition:
     return models.FieldCondition(key=key, match=models.MatchAny(any=list(values)))
 
 
+def at_least(key: str, bound: int) -> models.FieldCondition:
+    """Returns the condition that a number is not below a bound."""
+    return models.FieldCondition(key=key, range=models.Range(gte=bound))
+
+
+def number(key: str, value: int) -> models.FieldCondition:
+    """Returns the condition that a whole number equals."""
+    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+
+
+def older_than(tenant: str, key: str, version: int) -> models.Filter:
+    """Returns the filter that the tenant's points pass whose version, if they say one, is below another."""
+    unversioned = models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
+    older = models.FieldCondition(key=key, range=models.Range(lt=version))
+    return of_tenant(tenant, models.Filter(should=[unversioned, older]))
+
+
 def _filter(filter: Filter, fields: Mapping[str, FieldType]) -> models.Filter:
     return models.Filter(
         must=[_condition(one, fields) for one in filter.must] or None,

@@ -5,7 +5,8 @@ The copying runs beside searches and writes. What was written meanwhile is copie
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from qdrant_client import models
 
@@ -13,7 +14,8 @@ from encoders.term_statistics import TermStatistics
 from indexers.qdrant.conditions import any_keyword, field_indexes, of_tenant
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.points import reweighed, stored_terms, token_count
-from indexers.qdrant.store import QdrantStore, VectorSpace
+from indexers.qdrant.space import VectorSpace
+from indexers.qdrant.store import QdrantStore
 from indexers.types import FieldType
 
 INDEXES = {"document_id": models.PayloadSchemaType.KEYWORD, "version": models.PayloadSchemaType.INTEGER}
@@ -39,32 +41,41 @@ async def measure(store: QdrantStore, names: PhysicalNames, like: TermStatistics
     return like.collected(counted)
 
 
-async def copy_chunks(
-    store: QdrantStore,
-    names: PhysicalNames,
-    target: str,
-    statistics: TermStatistics,
-    fields: Mapping[str, FieldType],
-    only_documents: Iterable[str] | None = None,
-) -> None:
-    """Copies all chunks, or replaces those of some documents by what they are now."""
-    if only_documents is None:
-        await _copy(store, names, target, of_tenant(names.key.tenant), statistics, fields)
-        return
-    documents = sorted(only_documents)
-    for start in range(0, len(documents), _IDS_A_FILTER):
-        theirs = of_tenant(names.key.tenant, any_keyword("document_id", documents[start : start + _IDS_A_FILTER]))
-        await store.delete(target, theirs)
-        await _copy(store, names, target, theirs, statistics, fields)
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """Copies chunks from the serving generation into another one."""
+
+    store: QdrantStore
+    names: PhysicalNames
+    target: str
+    statistics: TermStatistics
+    fields: Mapping[str, FieldType]
+    keep: Callable[[], Awaitable[None]]
+    """Is called before every piece: whoever copies holds a claim that wants to be kept."""
+
+    async def everything(self) -> None:
+        """Copies all chunks."""
+        await self._copy(of_tenant(self.names.key.tenant))
+
+    async def again(self, document_ids: Iterable[str]) -> None:
+        """Replaces the chunks of some documents by what they are now."""
+        documents = sorted(document_ids)
+        for start in range(0, len(documents), _IDS_A_FILTER):
+            part = documents[start : start + _IDS_A_FILTER]
+            theirs = of_tenant(self.names.key.tenant, any_keyword("document_id", part))
+            await self.keep()
+            await self.store.delete(self.target, theirs)
+            await self._copy(theirs)
+
+    async def _copy(self, which: models.Filter) -> None:
+        async for batch in self.store.scroll(self.names.chunks, which, None, vectors=True):
+            for piece in pieces([reweighed(one, self.statistics, self.fields) for one in batch]):
+                await self.keep()
+                await self.store.upsert(self.target, piece)
 
 
-async def write_points(store: QdrantStore, name: str, points: list[models.PointStruct]) -> None:
-    """Writes points in pieces that stay below the size limit of a message."""
-    for piece in _pieces(points):
-        await store.upsert(name, piece)
-
-
-def _pieces(points: list[models.PointStruct]) -> Iterator[list[models.PointStruct]]:
+def pieces(points: list[models.PointStruct]) -> Iterator[list[models.PointStruct]]:
+    """Cuts points into pieces that stay below the size limit of a message."""
     piece: list[models.PointStruct] = []
     tokens = 0
     for point in points:
@@ -75,15 +86,3 @@ def _pieces(points: list[models.PointStruct]) -> Iterator[list[models.PointStruc
             piece, tokens = [], 0
     if piece:
         yield piece
-
-
-async def _copy(
-    store: QdrantStore,
-    names: PhysicalNames,
-    target: str,
-    which: models.Filter,
-    statistics: TermStatistics,
-    fields: Mapping[str, FieldType],
-) -> None:
-    async for batch in store.scroll(names.chunks, which, None, vectors=True):
-        await write_points(store, target, [reweighed(one, statistics, fields) for one in batch])

@@ -1,7 +1,7 @@
 """A collection on a Qdrant server. The server is the record: texts live in the payload.
 
-One process writes a collection, any number of them search it: every search also reads the collection's own point, so a
-reader notices the writer's epochs. Writing a document brings its new chunks before the old ones go, and a search keeps
+Any number of processes write and search a collection. Writers take turns; every search also reads the collection's own
+point, so it notices their epochs. Writing a document brings its new chunks before the old ones go, and a search keeps
 only the newest version of a document, so none is ever missing or mixed.
 """
 
@@ -22,9 +22,9 @@ from indexers.late import no_scores
 from indexers.page_token import read_page_token, write_page_token
 from indexers.qdrant.building import QdrantBuilding
 from indexers.qdrant.conditions import of_tenant, within
-from indexers.qdrant.documents import document_ids
+from indexers.qdrant.documents import chunk_ids, document_ids, owned
 from indexers.qdrant.options import QdrantOptions
-from indexers.qdrant.points import PASSAGE, SUMMARY, document_of, passage_of, point_id, summary_of
+from indexers.qdrant.points import PASSAGE, STORED, SUMMARY, document_of, passage_of, point_id, stored_of, summary_of
 from indexers.qdrant.searching import candidates_of, search_requests, token_request, token_scores
 from indexers.qdrant.store import QdrantStore
 from indexers.qdrant.view import CollectionView
@@ -41,6 +41,8 @@ from indexers.types import (
     FieldType,
     Passage,
     SearchQuery,
+    StoredDocument,
+    WriteResult,
 )
 
 
@@ -55,6 +57,7 @@ class QdrantIndex:
         self._building = QdrantBuilding(store, view, self._writing, options)
         self._names = view.names
         self._tenant = view.names.key.tenant
+        self._walk: tuple[str, str, list[tuple[str, str]]] | None = None  # owner, last id given, what follows
 
     @property
     def definition(self) -> CollectionDefinition:
@@ -80,7 +83,7 @@ class QdrantIndex:
         """Searches both branches in one round trip, and looks for a newer epoch beside it."""
         definition = self.definition
         check_query(query, definition.dim)
-        requests = search_requests(query, within(self._tenant, filter, definition.fields), self._options.search_ef)
+        requests = search_requests(query, within(self._tenant, filter, definition.fields), self._options)
         found, _ = await asyncio.gather(self._store.search(self._names.chunks, requests), self._view.refresh())
         return candidates_of(query, found)
 
@@ -105,33 +108,51 @@ class QdrantIndex:
         [found] = await self._store.search(self._names.chunks, [token_request(query, theirs, len(ids))])
         return token_scores(ids, found)
 
-    async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:
+    async def upsert(self, documents: Sequence[EncodedDocument], since: int | None = None) -> WriteResult:
         """Replaces documents; when it returns, every search finds them."""
         definition = self.definition
         check_documents(documents, definition.dim, definition.code_bytes)
         coerced = [coerce_document(one, definition.fields) for one in documents]
+        superseded: frozenset[str] = frozenset()
         if coerced:
-            await self._writing.replace(coerced)
+            superseded = await self._writing.replace(coerced, since)
             self._building.start_when_needed()
-        return self.epoch
+        return WriteResult(self.epoch, superseded)
 
-    async def delete(self, document_ids: Sequence[str]) -> int:
+    async def delete(self, document_ids: Sequence[str], since: int | None = None) -> int:
         """Deletes by id and returns how many were there."""
-        return await self._writing.delete(list(dict.fromkeys(document_ids)))
+        return await self._writing.delete(list(dict.fromkeys(document_ids)), since)
 
     async def delete_where(self, filter: Filter) -> int:
         """Deletes the documents that pass the filter."""
         fields = self.definition.fields
         passing = within(self._tenant, coerce_delete_filter(filter, fields), fields)
-        return await self._writing.delete(await document_ids(self._store, self._names, passing))
+        return await self._writing.delete(await document_ids(self._store, self._names, passing), None)
 
-    async def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
-        """Returns the stored fingerprint of each id that is there."""
+    async def look_up(self, document_ids: Sequence[str]) -> dict[str, StoredDocument]:
+        """Returns what is stored under each id that is there."""
         if not document_ids:
             return {}
         ids = [point_id(one) for one in document_ids]
-        found = await self._store.retrieve(self._names.documents, ids, ["document_id", "fingerprint"])
-        return {one.payload["document_id"]: one.payload["fingerprint"] for one in found if one.payload}
+        found = await self._store.retrieve(self._names.documents, ids, STORED)
+        return {one.payload["document_id"]: stored_of(one) for one in found if one.payload}
+
+    async def owned(self, owner: str, after: str, limit: int) -> list[tuple[str, str]]:
+        """Returns (id, source URI) of the owner's documents with greater ids, by id.
+
+        A server orders by its own ids only. So all are read at the first page, and a walk goes on in what was read.
+        """
+        if not owner:
+            return []
+        if self._walk is None or self._walk[:2] != (owner, after):
+            self._walk = owner, after, [one for one in await owned(self._store, self._names, owner) if one[0] > after]
+        page, rest = self._walk[2][:limit], self._walk[2][limit:]
+        self._walk = (owner, page[-1][0], rest) if rest else None
+        return page
+
+    async def chunk_ids(self, document_id: str) -> list[str]:
+        """Returns the ids of the document's chunks in order."""
+        return await chunk_ids(self._store, self._names, document_id)
 
     async def get_document(self, document_id: str) -> Document | None:
         """Returns a document with its canonical text, None when there is none."""

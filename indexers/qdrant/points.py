@@ -19,6 +19,7 @@ from qdrant_client import models
 from encoders.statistics_file import load_statistics, save_statistics
 from encoders.term_statistics import TermStatistics, document_vector
 from encoders.types import SparseVector, TermCounts, TokenCodec
+from indexers.notes import notes_from_json, notes_to_json
 from indexers.payload import payload_of
 from indexers.qdrant.conditions import FIELDS
 from indexers.record_schema import definition_from_json, definition_to_json
@@ -33,6 +34,7 @@ from indexers.types import (
     EncodedDocument,
     FieldType,
     Passage,
+    StoredDocument,
     TextFormat,
 )
 
@@ -43,6 +45,7 @@ PASSAGE = (
     *("document_id", "title", "heading_path", "text", "start", "end", "ordinal", "page", "metadata", "source_uri"),
     *("token_count", "header", "header_token_count"),
 )
+STORED = ("document_id", "fingerprint", "owner", "chunk_count", "write_sequence")
 SUMMARY = ("document_id", "title", "metadata", "fingerprint", "chunk_count", "text_length", "source_uri", "indexed_at")
 
 
@@ -53,6 +56,7 @@ class CollectionState:
     definition: CollectionDefinition
     generation: int
     write_sequence: int
+    unfinished: int = 0  # the write that began last, when it has not ended; 0 for none
 
 
 def point_id(*parts: str) -> str:
@@ -85,6 +89,7 @@ def chunk_point(
         "token_count": chunk.token_count,
         "header": chunk.header,
         "header_token_count": chunk.header_token_count,
+        "notes": chunk.notes,
         "terms": base64.b64encode(pack_terms(encoded.terms)).decode(),
         FIELDS: payload_of(whole.metadata, state.definition.fields),
     }
@@ -138,22 +143,29 @@ def document_point(encoded: EncodedDocument, state: CollectionState) -> models.P
         "chunk_count": len(encoded.chunks),
         "text_length": len(document.text),
         "indexed_at": datetime.now(UTC).isoformat(),
+        "owner": document.owner,
+        "notes": notes_to_json(document.notes) if document.notes else "",
+        "write_sequence": state.write_sequence,
         FIELDS: payload_of(document.metadata, state.definition.fields),
     }
     return models.PointStruct(id=point_id(document.document_id), vector={}, payload=payload)
 
 
 def state_point(state: CollectionState) -> models.PointStruct:
-    """Lays down a collection."""
+    """Lays down a collection, which nobody is changing."""
     key = state.definition.key
-    payload = {
-        "tenant": key.tenant,
-        "collection": key.collection,
+    payload = {"tenant": key.tenant, "collection": key.collection, **state_payload(state)}
+    return models.PointStruct(id=point_id(key.tenant, key.collection), vector={}, payload=payload)
+
+
+def state_payload(state: CollectionState) -> dict[str, Any]:
+    """Returns what may change of a collection's point."""
+    return {
         "definition": definition_to_json(state.definition),
         "generation": state.generation,
         "write_sequence": state.write_sequence,
+        "unfinished": state.unfinished,
     }
-    return models.PointStruct(id=point_id(key.tenant, key.collection), vector={}, payload=payload)
 
 
 def statistics_point(key: CollectionKey, generation: int, statistics: TermStatistics) -> models.PointStruct:
@@ -191,7 +203,16 @@ def document_of(record: models.Record) -> Document:
         format=TextFormat(payload["format"]),
         metadata=metadata_from_json(payload["metadata"]),
         source_uri=payload["source_uri"],
+        owner=payload.get("owner", ""),
+        notes=notes_from_json(payload["notes"]) if payload.get("notes") else (),
     )
+
+
+def stored_of(record: models.Record) -> StoredDocument:
+    """Reads what is stored of a document; an older version of ours wrote neither owners nor sequences."""
+    payload = record.payload or {}
+    sequence = int(payload.get("write_sequence", 0))
+    return StoredDocument(payload["fingerprint"], payload.get("owner", ""), payload["chunk_count"], sequence)
 
 
 def summary_of(record: models.Record) -> DocumentSummary:
@@ -202,11 +223,11 @@ def summary_of(record: models.Record) -> DocumentSummary:
     return DocumentSummary(**payload)
 
 
-def state_of(record: models.Record) -> CollectionState:
-    """Reads a collection."""
-    payload = record.payload or {}
+def state_of(payload: Mapping[str, Any]) -> CollectionState:
+    """Reads a collection from its point's payload."""
     definition = definition_from_json(payload["definition"])
-    return CollectionState(definition, int(payload["generation"]), int(payload["write_sequence"]))
+    numbers = (int(payload["generation"]), int(payload["write_sequence"]), int(payload.get("unfinished", 0)))
+    return CollectionState(definition, *numbers)
 
 
 def statistics_of(record: models.Record) -> TermStatistics:

@@ -6,15 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 from qdrant_client import models
 
+from indexers.qdrant.options import QdrantOptions
 from indexers.qdrant.points import sparse_model
+from indexers.qdrant.space import search_params
 from indexers.types import Candidates, SearchQuery
 
 _SEEN = ["document_id", "version"]
 
 
-def search_requests(query: SearchQuery, condition: models.Filter, search_ef: int) -> list[models.QueryRequest]:
+def search_requests(query: SearchQuery, condition: models.Filter, options: QdrantOptions) -> list[models.QueryRequest]:
     """Returns the branches that are asked, dense first; when both are, then each one's hits scored by the other."""
-    params = models.SearchParams(hnsw_ef=max(search_ef, query.limit), exact=query.exact)
+    params = search_params(options, query.limit, exact=query.exact)
 
     def branch(name: str, prefetch: models.Prefetch | None = None) -> models.QueryRequest:
         return models.QueryRequest(

@@ -7,62 +7,68 @@ caller for ever (case VEC-22). Here the whole call is cancelled, which closes it
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from math import ceil
+from typing import Any
+from urllib.parse import urlsplit
 
 import grpc
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ApiException
 
 from indexers.errors import IndexUnavailable
-from indexers.options import GraphShape
 from indexers.qdrant.options import QdrantOptions
+from indexers.qdrant.space import VectorSpace, sparse_params, vector_params
 
 SCROLL_BATCH = 1_000
 _VECTORS_A_SCROLL = 50  # a point's token vectors are some 40 KB, which the client takes 0.5 ms to read
-
-
-@dataclass(frozen=True, slots=True)
-class VectorSpace:
-    """What vectors a physical collection holds; None for one that holds payloads only."""
-
-    dim: int
-    token_dim: int = 0  # of the token vectors; 0 for none
-    dense: str = "dense"
-    sparse: str = "sparse"
-    tokens: str = "tokens"
+_CONSISTENCY: dict[str, models.ReadConsistencyType | None] = {
+    "one": None,
+    "majority": models.ReadConsistencyType.MAJORITY,
+    "quorum": models.ReadConsistencyType.QUORUM,
+    "all": models.ReadConsistencyType.ALL,
+}
 
 
 class QdrantStore:
     """The calls that collections are made of."""
 
     def __init__(self, options: QdrantOptions) -> None:
+        """Connects with the first call.
+
+        Raises:
+            OSError: the file with the certificates cannot be read.
+        """
         self._options = options
-        self._client = AsyncQdrantClient(
-            host=options.host,
-            grpc_port=options.grpc_port,
-            prefer_grpc=True,
-            https=options.tls,
-            api_key=options.api_key,
-            check_compatibility=False,  # would be a synchronous HTTP request
-        )
+        self._client = _client(options)
+        cluster = options.cluster
+        self._ordering = models.WriteOrdering(cluster.write_ordering)
+        self._consistency = _CONSISTENCY[cluster.read_consistency]
+        # Whoever decides by what he reads must not read an old copy.
+        strict = models.ReadConsistencyType.MAJORITY if cluster.read_consistency == "one" else self._consistency
+        self._strict = strict if cluster.replication_factor > 1 else self._consistency
+
+    @property
+    def options(self) -> QdrantOptions:
+        """How the server is reached, and how collections are laid out."""
+        return self._options
 
     async def create(
         self, name: str, space: VectorSpace | None, indexes: Mapping[str, models.PayloadSchemaType]
     ) -> None:
         """Makes a physical collection with its payload indexes, which must come before the data."""
-        vectors = {space.dense: _dense(space.dim, self._options.graph)} if space else {}
-        if space and space.token_dim:
-            vectors[space.tokens] = _tokens(space.token_dim)
-        sparse = {space.sparse: models.SparseVectorParams()} if space else None
+        cluster = self._options.cluster
         async with self._errors():
             await self._client.create_collection(
                 name,
-                vectors_config=vectors,
-                sparse_vectors_config=sparse,
-                shard_number=self._options.shard_number,
-                replication_factor=self._options.replication_factor,
+                vectors_config=vector_params(space, self._options),
+                sparse_vectors_config=sparse_params(space, self._options),
+                shard_number=cluster.shard_number,
+                replication_factor=cluster.replication_factor,
+                write_consistency_factor=cluster.confirmations,
+                on_disk_payload=self._options.storage.payload_on_disk,
             )
             tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
             await self._client.create_payload_index(name, "tenant", tenant, wait=True)
@@ -101,28 +107,49 @@ class QdrantStore:
         async with self._errors():
             await self._client.update_collection_aliases(operations)
 
-    async def upsert(self, name: str, points: Sequence[models.PointStruct]) -> None:
-        """Writes points; when it returns, every replica that answers searches has them."""
+    async def upsert(self, name: str, points: Sequence[models.PointStruct], over: models.Filter | None = None) -> None:
+        """Writes points; when it returns, as many replicas as must have them do.
+
+        With `over`, a point that is there already is replaced only when it passes.
+        """
         if points:
             async with self._errors():
-                await self._client.upsert(name, list(points), wait=True, ordering=models.WriteOrdering.STRONG)
+                await self._client.upsert(name, list(points), wait=True, ordering=self._ordering, update_filter=over)
+
+    async def set_payload(self, name: str, payload: Mapping[str, Any], filter: models.Filter) -> None:
+        """Sets some keys of the points that pass, in one step: of two that change what they ask for, one finds it."""
+        async with self._errors():
+            selector = models.FilterSelector(filter=filter)
+            await self._client.set_payload(
+                name, dict(payload), selector, wait=True, ordering=models.WriteOrdering.STRONG
+            )
 
     async def delete(self, name: str, filter: models.Filter) -> None:
         """Deletes what passes; the filter always has conditions."""
         async with self._errors():
             selector = models.FilterSelector(filter=filter)
-            await self._client.delete(name, selector, wait=True, ordering=models.WriteOrdering.STRONG)
+            await self._client.delete(name, selector, wait=True, ordering=self._ordering)
 
     async def search(self, name: str, requests: Sequence[models.QueryRequest]) -> list[list[models.ScoredPoint]]:
         """Runs several queries in one round trip."""
         async with self._errors():
-            found = await self._client.query_batch_points(name, requests)
+            found = await self._client.query_batch_points(name, requests, consistency=self._consistency)
         return [one.points for one in found]
 
-    async def retrieve(self, name: str, ids: Sequence[str], payload: Sequence[str] | None) -> list[models.Record]:
-        """Returns points by id; `payload` names what is wanted of it, None is all of it."""
+    async def retrieve(
+        self, name: str, ids: Sequence[str], payload: Sequence[str] | None, *, strictly: bool = False
+    ) -> list[models.Record]:
+        """Returns points by id; `payload` names what is wanted of it, None is all of it.
+
+        `strictly` asks more than one copy where there are several.
+        """
         async with self._errors():
-            return await self._client.retrieve(name, list(ids), with_payload=True if payload is None else list(payload))
+            return await self._client.retrieve(
+                name,
+                list(ids),
+                with_payload=True if payload is None else list(payload),
+                consistency=self._strict if strictly else self._consistency,
+            )
 
     async def count(self, name: str, filter: models.Filter) -> int:
         """Counts what passes, exactly."""
@@ -143,6 +170,7 @@ class QdrantStore:
                     offset=offset,
                     with_payload=True if payload is None else list(payload),
                     with_vectors=vectors,
+                    consistency=self._strict,
                 )
             if batch:
                 yield batch
@@ -169,17 +197,19 @@ class QdrantStore:
             raise IndexUnavailable(where, type(error).__name__) from error
 
 
-def _tokens(dim: int) -> models.VectorParams:
-    """Late interaction only ever scores given candidates, so there is no graph."""
-    return models.VectorParams(
-        size=dim,
-        distance=models.Distance.DOT,
-        multivector_config=models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM),
-        hnsw_config=models.HnswConfigDiff(m=0),
-        on_disk=True,
+def _client(options: QdrantOptions) -> AsyncQdrantClient:
+    rest = urlsplit(options.rest_address)
+    roots = options.ca_file.read_bytes() if options.tls and options.ca_file else None
+    verified: dict[str, Any] = {"verify": ssl.create_default_context(cadata=roots.decode())} if roots else {}
+    return AsyncQdrantClient(
+        host=options.host if options.prefer_grpc else rest.hostname,
+        port=rest.port or 6333,
+        grpc_port=options.grpc_port,
+        prefer_grpc=options.prefer_grpc,
+        https=options.tls if options.prefer_grpc else rest.scheme == "https",
+        api_key=options.api_key,
+        grpc_options={"root_certificates": roots} if roots else None,
+        timeout=ceil(options.timeout_s),
+        check_compatibility=False,  # would be a synchronous HTTP request
+        **verified,
     )
-
-
-def _dense(dim: int, graph: GraphShape) -> models.VectorParams:
-    hnsw = models.HnswConfigDiff(m=graph.m, ef_construct=graph.ef_construct)
-    return models.VectorParams(size=dim, distance=models.Distance.DOT, hnsw_config=hnsw)

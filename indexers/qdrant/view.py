@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-
 from encoders.term_statistics import TermStatistics
 from encoders.types import TokenCodec
-from indexers.definition import no_statistics
+from indexers.definition import check_model, no_statistics
 from indexers.errors import CollectionNotFound
+from indexers.options import DenseModel
 from indexers.qdrant.names import PhysicalNames
-from indexers.qdrant.points import CollectionState, point_id, state_of, state_point, statistics_id, statistics_of
-from indexers.qdrant.store import QdrantStore, VectorSpace
+from indexers.qdrant.points import CollectionState, point_id, state_of, statistics_id, statistics_of
+from indexers.qdrant.space import VectorSpace
+from indexers.qdrant.store import QdrantStore
 
 
 class CollectionView:
     """The newest state of a collection that this process has written or seen."""
 
-    def __init__(
-        self, store: QdrantStore, names: PhysicalNames, state: CollectionState, codec: TokenCodec | None
-    ) -> None:
+    def __init__(self, store: QdrantStore, names: PhysicalNames, state: CollectionState, model: DenseModel) -> None:
         self._store = store
         self.names = names
         self._state = state
-        self._codec = codec
+        self._model = model
         self._statistics: TermStatistics = no_statistics(state.definition)
         self._closed = False
 
@@ -41,7 +38,7 @@ class CollectionView:
     @property
     def codec(self) -> TokenCodec | None:
         """The codec of the collection's token vectors; None when it stores none."""
-        return self._codec if self.state.definition.code_bytes else None
+        return self._model.codec if self.state.definition.code_bytes else None
 
     @property
     def space(self) -> VectorSpace:
@@ -64,35 +61,33 @@ class CollectionView:
 
         Raises:
             CollectionNotFound: the collection was deleted meanwhile.
+            ModelMismatch: another process has moved the collection to another model.
         """
         key = self.names.key
-        found = await self._store.retrieve(self.names.collections, [point_id(key.tenant, key.collection)], None)
+        found = await self._store.retrieve(
+            self.names.collections, [point_id(key.tenant, key.collection)], None, strictly=True
+        )
         if not found:
             raise CollectionNotFound(key.collection)
-        seen, known = state_of(found[0]), self._state
-        another = seen.definition.created_at != known.definition.created_at
-        # Of two processes that write at once the last one to end stores the lower sequence, perhaps: what is stored
-        # holds, or what was cached under the higher one would outlive that write.
-        if another or seen.generation >= known.generation:
-            self._state = seen
-            if another or seen.generation != known.generation:
-                await self.load_statistics()
+        await self.show(state_of(found[0].payload or {}))
 
-    async def after_a_write(self) -> CollectionState:
-        """Returns the state after a write that begins now, with a sequence above all that other processes stored.
-
-        It follows the clock, in microseconds, so processes that write at once do not give the same one to two states.
+    async def show(self, seen: CollectionState) -> None:
+        """Takes over a state that was read, unless it is older than what is known.
 
         Raises:
-            CollectionNotFound: the collection was deleted meanwhile.
+            ModelMismatch: another process has moved the collection to another model.
         """
-        await self.refresh()
-        sequence = max(self._state.write_sequence + 1, time.time_ns() // 1_000)
-        return replace(self._state, write_sequence=sequence)
+        known = self._state
+        another = seen.definition.created_at != known.definition.created_at
+        if not another and (seen.generation, seen.write_sequence) < (known.generation, known.write_sequence):
+            return  # two reads can overtake each other
+        check_model(seen.definition, self._model)
+        self._state = seen
+        if another or seen.generation != known.generation:
+            await self.load_statistics()
 
-    async def advance(self, state: CollectionState, statistics: TermStatistics | None = None) -> None:
-        """Stores a new state, then shows it."""
-        await self._store.upsert(self.names.collections, [state_point(state)])
+    def advance(self, state: CollectionState, statistics: TermStatistics | None = None) -> None:
+        """Shows a state that was stored."""
         self._state = state
         self._statistics = self._statistics if statistics is None else statistics
 

@@ -48,8 +48,8 @@ class StoredCollection:
     indexes: set[str] = field(default_factory=set)
     points: dict[str, StoredPoint] = field(default_factory=dict)
 
-    def upsert(self, point: grpc.PointStruct) -> None:
-        """Puts a point in the place of what has its id.
+    def upsert(self, point: grpc.PointStruct, over: grpc.Filter | None = None) -> None:
+        """Puts a point in the place of what has its id, if that passes `over`.
 
         Raises:
             KeyError: the collection has no vector of a name.
@@ -57,7 +57,17 @@ class StoredCollection:
         for name in point.vectors.vectors.vectors:
             if name not in self.vector_names:
                 raise KeyError(name)
+        there = self.points.get(point.id.uuid)
+        if over is not None and there is not None and not passes(over, point.id.uuid, there.payload):
+            return
         self.points[point.id.uuid] = StoredPoint(point, grpc_to_payload(point.payload))
+
+    def set_payload(self, filter: grpc.Filter, values: Any) -> None:
+        """Sets some keys of the points that pass."""
+        for stored in self.passing(filter):
+            for name, value in values.items():
+                stored.point.payload[name].CopyFrom(value)
+            stored.payload = grpc_to_payload(stored.point.payload)
 
     def passing(self, filter: grpc.Filter) -> list[StoredPoint]:
         """Returns the points that pass, by id."""

@@ -91,9 +91,16 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
         collection = await self._collection(request.collection_name, context)
         for point in request.points:
             try:
-                collection.upsert(point)
+                collection.upsert(point, request.update_filter if request.HasField("update_filter") else None)
             except KeyError as name:
                 await context.abort(grpcio.StatusCode.INVALID_ARGUMENT, f"Not existing vector name error: {name}")
+        return _done()
+
+    async def SetPayload(self, request: Any, context: Any) -> Any:
+        await self._enter("SetPayload", context)
+        self._check_tenant("SetPayload", request.points_selector.filter)
+        collection = await self._collection(request.collection_name, context)
+        collection.set_payload(request.points_selector.filter, request.payload)
         return _done()
 
     async def Delete(self, request: Any, context: Any) -> Any:

@@ -140,7 +140,7 @@ async def test_long_passages_are_written_in_small_calls(fake: FakeQdrant, catalo
     words = " ".join(f"w{n}" for n in range(300))
     before = fake.calls.count("Upsert")
     await index.upsert([encoded("long", [f"{words} x{n}" for n in range(10)])])
-    assert fake.calls.count("Upsert") - before == 3 + 2  # chunks, then the document and the collection
+    assert fake.calls.count("Upsert") - before == 3 + 1  # chunks, then the document
     assert await index.count(None) == Counts(1, 10)
 
 
