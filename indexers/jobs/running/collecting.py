@@ -10,18 +10,28 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from indexers.jobs.report import LISTED, Noted, SlowItem, SpeedPoint
+from indexers.duplicates import NearDuplicates
+from indexers.jobs.report import LISTED, NearDuplicate, Noted, SlowItem, SpeedPoint
 from indexers.jobs.report_parts import ChunkLengths, Course, Slowest
+from indexers.jobs.running.known import Known
 from indexers.jobs.running.progress import ItemProgress
 from indexers.jobs.running.settled import Settled
 from indexers.jobs.state import DocumentState
 from indexers.language import LANGUAGE_FIELD
+from indexers.types import Document
 
 
 class Collected:
     """Adds up what becomes of documents in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Known, near_duplicates: float) -> None:
+        """`near_duplicates` is the similarity from which on documents are reported as such; 0 looks for none."""
+        self.duplicates: list[NearDuplicate] = []
+        self.duplicate_count = 0
+        self._known = known
+        self._looking = near_duplicates > 0
+        self._threshold = near_duplicates
+        self._near: NearDuplicates | None = None
         self.chunk_lengths = ChunkLengths()
         self.languages: Counter[str] = Counter()  # of documents that were written
         self.warnings: list[Noted] = []
@@ -45,7 +55,23 @@ class Collected:
                 if one.document is not None and (language := one.document.metadata.get(LANGUAGE_FIELD)):
                     self.languages[str(language)] += 1
         del self.warnings[LISTED:]
+        if self._looking and (written := [one.document for one in settled if one.document is not None]):
+            self._find_duplicates(written)
         self._course.add(self._point())
+
+    def _find_duplicates(self, written: Sequence[Document]) -> None:
+        if self._near is None:
+            self._near = NearDuplicates(self._threshold, self._known.signatures())
+        signatures: list[tuple[str, bytes]] = []
+        for document in written:
+            similar, signature = self._near.find(document.document_id, document.text)
+            if signature:
+                signatures.append((document.document_id, signature))
+            if similar is not None:
+                self.duplicate_count += 1
+                self.duplicates.append(NearDuplicate(document.document_id, similar.document_id, similar.similarity))
+        del self.duplicates[LISTED:]
+        self._known.keep_signatures(signatures)
 
     def add_item(self, item: ItemProgress, seconds: float) -> None:
         """Takes how long an item took to be read."""

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from indexers.errors import InvalidInput, TargetUnavailable
+from indexers.errors import InvalidInput
+from indexers.jobs.running.adding import Adding, NotAdded
 from indexers.jobs.running.known import Known, KnownDocument
 from indexers.jobs.running.parts import RunParts
 from indexers.jobs.running.preparing import Parsed, Prepared, Preparing
@@ -14,7 +15,6 @@ from indexers.jobs.running.reaching import Reaching
 from indexers.jobs.running.settled import Settled, failed, skipped, unchanged
 from indexers.jobs.state import DocumentRecord, DocumentState
 from indexers.jobs.target import Looked
-from indexers.language import with_language
 from indexers.reports import DocumentOutcome, DocumentStatus
 from indexers.types import Document, StoredDocument
 
@@ -31,14 +31,12 @@ class Writable:
 class DocumentWriting:
     """Writes the documents of one run, a batch at a time; several batches may be under way at once."""
 
-    def __init__(
-        self, parts: RunParts, preparing: Preparing, known: Known, *, run_id: str, detects_language: bool
-    ) -> None:
+    def __init__(self, parts: RunParts, preparing: Preparing, adding: Adding, known: Known, run_id: str) -> None:
         self._parts = parts
         self._preparing = preparing
+        self._adding = adding
         self._known = known
         self._run_id = run_id
-        self._detects = detects_language
         self._reaching = Reaching(parts.patience_s)
 
     async def write(self, batch: Sequence[Parsed]) -> list[Settled]:
@@ -80,30 +78,22 @@ class DocumentWriting:
         """Adds what a detector and models say; what is stored just so is not written again."""
         writable: list[Writable] = []
         settled: list[Settled] = []
-        for one in new:
+        added = await self._adding.add([one.document for one in new]) if new else []
+        for one, result in zip(new, added, strict=True):
+            if isinstance(result, NotAdded):
+                settled.append(replace(skipped(one, result.reason, "unavailable"), again=result.reason))
+                continue
             try:
-                made = await self._added(one)
+                made = Writable(one, self._preparing.checked(result.document), one.warnings + result.warnings)
             except InvalidInput as error:
                 settled.append(failed(one.item, one.name, str(error), "invalid"))
                 continue
-            except TargetUnavailable as error:
-                settled.append(replace(skipped(one, error.reason, "unavailable"), again=error.reason))
-                continue
             stored, fingerprint = looked.documents.get(one.name), self._parts.target.fingerprint(made.document)
             if stored is not None and stored.fingerprint == fingerprint:
-                settled.append(unchanged(one, fingerprint, made.warnings))
+                settled.append(unchanged(one, fingerprint, result.warnings))
             else:
                 writable.append(made)
         return writable, settled
-
-    async def _added(self, one: Prepared) -> Writable:
-        document, warnings = one.document, one.warnings
-        if self._detects:
-            document = await asyncio.to_thread(with_language, document)
-        if self._parts.enricher is not None:
-            enriched = await self._parts.enricher.enrich(document)
-            document, warnings = enriched.document, warnings + enriched.warnings
-        return Writable(one, self._preparing.checked(document), warnings)
 
     async def _write(self, writable: Sequence[Writable]) -> list[Settled]:
         if not writable:

@@ -15,6 +15,7 @@ from pathlib import Path
 FORMAT_VERSION = 1
 _TABLES = f"""
 CREATE TABLE documents (document_id TEXT PRIMARY KEY, digest TEXT NOT NULL, fingerprint TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE signatures (document_id TEXT PRIMARY KEY, signature BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE items (uri TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, documents TEXT NOT NULL) WITHOUT ROWID;
 PRAGMA user_version = {FORMAT_VERSION};
 """
@@ -80,7 +81,17 @@ class Known:
 
     def forget(self, document_ids: Iterable[str]) -> None:
         """Forgets documents that were deleted."""
-        self._write("DELETE FROM documents WHERE document_id = ?", [(one,) for one in document_ids])
+        gone = [(one,) for one in document_ids]
+        self._write("DELETE FROM documents WHERE document_id = ?", gone)
+        self._write("DELETE FROM signatures WHERE document_id = ?", gone)
+
+    def signatures(self) -> list[tuple[str, bytes]]:
+        """Returns the signatures of all documents, by which near duplicates are found."""
+        return self._connection.execute("SELECT document_id, signature FROM signatures").fetchall()
+
+    def keep_signatures(self, signatures: Sequence[tuple[str, bytes]]) -> None:
+        """Remembers signatures of documents that were written."""
+        self._write("INSERT OR REPLACE INTO signatures VALUES (?, ?)", signatures)
 
     def close(self) -> None:
         """Closes the file."""
@@ -89,7 +100,7 @@ class Known:
     def _shaped(self, fingerprint: str) -> str:
         return f"{fingerprint}/{self._shape}"
 
-    def _write(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
+    def _write(self, statement: str, rows: Sequence[tuple[str | bytes, ...]]) -> None:
         # Another worker may hold the file for a moment; what is not remembered is found out again.
         with suppress(sqlite3.OperationalError):
             self._connection.executemany(statement, rows)

@@ -62,6 +62,8 @@ class Reporting:
             deleted=tuple(one.document_id for one in await self._listed(run, DocumentState.DELETED)),
             chunk_lengths=collected.chunk_lengths.counts,
             course=collected.course,
+            duplicates=tuple(collected.duplicates),
+            duplicate_count=collected.duplicate_count,
             languages=dict(collected.languages),
             slowest=collected.slowest,
             enrichments=self._enrichments(),

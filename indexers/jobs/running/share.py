@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from indexers.jobs.running.adding import Adding
 from indexers.jobs.running.batches import Batches
 from indexers.jobs.running.collecting import Collected
 from indexers.jobs.running.documents import DocumentWriting
@@ -37,14 +38,14 @@ class Share:
 @contextmanager
 def share_of(parts: RunParts, run: Run) -> Iterator[Share]:
     """Puts a share of the run together, and closes what it has opened."""
-    adds = _adds(parts, run.spec)
-    known = Known(parts.folder / KNOWN, _shape(parts, run.spec, adds))
+    parsing = run.spec.parsing
+    adding = Adding(parts.enricher, detects_language=parsing.detect_language)
+    known = Known(parts.folder / KNOWN, _shape(parts, run.spec, adding.fingerprint))
     try:
-        collected = Collected()
-        preparing = Preparing(DocumentMapping(run.spec), parts.target, adds)
-        detects = run.spec.parsing.detect_language
-        writing = DocumentWriting(parts, preparing, known, run_id=run.run_id, detects_language=detects)
-        reader = ItemReader(parts, parse_options(run.spec.parsing))
+        collected = Collected(known, parsing.near_duplicates)
+        preparing = Preparing(DocumentMapping(run.spec), parts.target, adding.fingerprint)
+        writing = DocumentWriting(parts, preparing, adding, known, run.run_id)
+        reader = ItemReader(parts, parse_options(parsing))
         batches = Batches(writing, collected)
         yield Share(ItemWorker(parts, run, reader, batches, known), known, collected)
     finally:
@@ -54,12 +55,6 @@ def share_of(parts: RunParts, run: Run) -> Iterator[Share]:
 def parse_options(spec: ParsingSpec) -> ParseOptions:
     """Returns the options of the parsers that a job asks for."""
     return ParseOptions(max_file_bytes=spec.max_file_bytes)
-
-
-def _adds(parts: RunParts, spec: JobSpec) -> str:
-    """Names everything that is added to documents after they are parsed."""
-    enricher = parts.enricher.fingerprint if parts.enricher else ""
-    return f"language={spec.parsing.detect_language}/{enricher}"
 
 
 def _shape(parts: RunParts, spec: JobSpec, adds: str) -> str:
