@@ -143,7 +143,7 @@ class QdrantCatalog:
         except InvalidName:
             return None
         await self._ensure_list()
-        found = await self._store.retrieve(self._list(), [point_id(key.tenant, key.collection)], None)
+        found = await self._store.retrieve(self._list(), [point_id(key.tenant, key.collection)], None, strictly=True)
         return state_of(found[0].payload or {}) if found else None
 
     async def _all(self, tenant: str) -> Sequence[CollectionState]:

@@ -134,7 +134,7 @@ class QdrantIndex:
         if not document_ids:
             return {}
         ids = [point_id(one) for one in document_ids]
-        found = await self._store.retrieve(self._names.documents, ids, STORED)
+        found = await self._store.retrieve(self._names.documents, ids, STORED, strictly=True)
         return {one.payload["document_id"]: stored_of(one) for one in found if one.payload}
 
     async def owned(self, owner: str, after: str, limit: int) -> list[tuple[str, str]]:

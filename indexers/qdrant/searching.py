@@ -24,7 +24,7 @@ def search_requests(query: SearchQuery, condition: models.Filter, options: Qdran
             using=name,
             prefetch=prefetch,
             filter=condition,
-            params=params,
+            params=params if prefetch is None else search_params(options, query.limit, exact=query.exact, given=True),
             limit=query.limit,
             with_payload=False if prefetch else _SEEN,
         )

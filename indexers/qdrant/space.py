@@ -43,13 +43,15 @@ def sparse_params(space: VectorSpace | None, options: QdrantOptions) -> Mapping[
     return {space.sparse: models.SparseVectorParams(index=index)}
 
 
-def search_params(options: QdrantOptions, limit: int, *, exact: bool) -> models.SearchParams:
-    """Returns how the dense branch is searched."""
-    storage = options.storage
-    quantized = models.QuantizationSearchParams(ignore=exact, rescore=True, oversampling=storage.oversampling)
-    return models.SearchParams(
-        hnsw_ef=max(options.search_ef, limit), exact=exact, quantization=quantized if storage.quantize else None
-    )
+def search_params(options: QdrantOptions, limit: int, *, exact: bool, given: bool = False) -> models.SearchParams:
+    """Returns how vectors are searched; with `given` hits, all of them are scored by the originals at once."""
+    storage, quantized = options.storage, None
+    if storage.quantize:
+        originals = exact or given
+        quantized = models.QuantizationSearchParams(
+            ignore=originals, rescore=True, oversampling=None if originals else storage.oversampling
+        )
+    return models.SearchParams(hnsw_ef=max(options.search_ef, limit), exact=exact, quantization=quantized)
 
 
 def _tokens(dim: int) -> models.VectorParams:

@@ -53,7 +53,7 @@ class CollectionView:
     async def load_statistics(self) -> None:
         """Reads the statistics of the generation."""
         wanted = statistics_id(self.names.key, self._state.generation)
-        found = await self._store.retrieve(self.names.collections, [wanted], None)
+        found = await self._store.retrieve(self.names.collections, [wanted], None, strictly=True)
         self._statistics = statistics_of(found[0]) if found else no_statistics(self._state.definition)
 
     async def refresh(self) -> None:

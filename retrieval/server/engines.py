@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from encoders.cpu import one_blas_thread, usable_cpus
 from encoders.measured import Measurements
@@ -26,8 +25,8 @@ from indexers.chunking import Chunker, ChunkLimits
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
 from indexers.options import DenseModel, GraphShape, IndexOptions, ShardKind, SparseModel
-from indexers.qdrant.options import QdrantOptions
 from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
+from retrieval.server.qdrant import qdrant_options
 from retrieval.settings import Settings
 from retrieval.settings.engines import ChunkingSettings, IndexSettings
 
@@ -216,16 +215,4 @@ def _qdrant_catalog(index: IndexSettings, graph: GraphShape, model: DenseModel) 
     # qdrant-client takes most of a second to import, and only this kind needs it.
     from indexers.qdrant.catalog import QdrantCatalog  # noqa: PLC0415
 
-    server = index.qdrant
-    address = urlsplit(server.url)
-    options = QdrantOptions(
-        host=address.hostname or "",
-        grpc_port=address.port or 6334,
-        api_key=server.api_key.get_secret_value() or None,
-        tls=address.scheme == "https",
-        timeout_s=server.timeout_ms / 1e3,
-        graph=graph,
-        search_ef=index.hnsw_ef,
-        max_collections=index.max_collections,
-    )
-    return QdrantCatalog(options, model)
+    return QdrantCatalog(qdrant_options(index, graph), model)

@@ -62,16 +62,67 @@ class ChunkingSettings(Section):
 
 
 class QdrantSettings(Section):
-    """The Qdrant server, when `index.kind` is `qdrant`."""
+    """The Qdrant server, when `index.kind` is `qdrant`. Layouts hold for what is made afterwards."""
 
     url: str = Field(default="http://127.0.0.1:6334", pattern=r"^https?://[^/:@\s]+(:\d{1,5})?$")
     """Its gRPC address, as `http://HOST:PORT` or `https://HOST:PORT`."""
 
+    rest_url: str = Field(default="", pattern=r"^$|^https?://[^/:@\s]+(:\d{1,5})?$")
+    """Its REST address, for backups, and for everything without gRPC; empty means port 6333 of the same host."""
+
+    prefer_grpc: bool = True
+    """Whether calls go over gRPC, which is quicker; otherwise over REST."""
+
     api_key: SecretStr = SecretStr("")
     """Its API key; empty sends none."""
 
+    ca_file: str = ""
+    """A file with the certificates that the server's own is checked by; empty takes the system's."""
+
     timeout_ms: int = Field(default=5000, ge=10, le=600_000)
     """Time of one call in all, whatever its phases."""
+
+    lease_ms: int = Field(default=15_000, ge=100, le=3_600_000)
+    """How long a process in the middle of a write may be silent before another takes over; at least three calls."""
+
+    shards: int = Field(default=1, ge=1, le=1024)
+    """Shards of a collection; a cluster spreads them over its nodes."""
+
+    replicas: int = Field(default=1, ge=1, le=32)
+    """Copies of each shard."""
+
+    write_copies: int = Field(default=0, ge=0, le=32)
+    """Copies that must have a write before it is acknowledged; 0 means more than half of them."""
+
+    write_ordering: Literal["weak", "medium", "strong"] = "strong"
+    """Who orders the writes of points in a cluster; what writers agree by is always `strong`."""
+
+    read_consistency: Literal["one", "majority", "quorum", "all"] = "one"
+    """How many copies a search asks before it believes one; what writers decide by is read from more than half."""
+
+    vectors_on_disk: bool = False
+    """Whether dense vectors stay on disk; with `quantize` the small ones are in memory all the same."""
+
+    graph_on_disk: bool = False
+    """Whether the HNSW graph and the sparse index stay on disk."""
+
+    payload_on_disk: bool = True
+    """Whether texts and metadata stay on disk."""
+
+    quantize: bool = False
+    """Whether dense vectors are searched as int8, in a quarter of the memory; scores still come from the originals."""
+
+    quantile: float = Field(default=0.99, ge=0.5, le=1.0)
+    """Share of the values that the int8 scale covers."""
+
+    oversampling: float = Field(default=2.0, ge=1.0, le=20.0)
+    """How many times the hits asked for are chosen by int8, to be scored again by the originals."""
+
+    @model_validator(mode="after")
+    def _copies_are_there(self) -> QdrantSettings:
+        if self.write_copies > self.replicas:
+            raise ValueError("write_copies must not be above replicas")
+        return self
 
 
 class IndexSettings(Section):

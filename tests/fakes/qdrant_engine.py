@@ -45,7 +45,7 @@ class StoredCollection:
     """A physical collection."""
 
     vector_names: set[str] = field(default_factory=set)
-    indexes: set[str] = field(default_factory=set)
+    indexes: dict[str, Any] = field(default_factory=dict)  # by field, the requests that made them
     points: dict[str, StoredPoint] = field(default_factory=dict)
 
     def upsert(self, point: grpc.PointStruct, over: grpc.Filter | None = None) -> None:

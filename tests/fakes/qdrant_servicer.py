@@ -29,10 +29,16 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
         self.hang: set[str] = set()
         self.cancelled: list[str] = []
         self.declared: dict[str, Any] = {}  # the parameters of dense vectors by name, as they came last
+        self.created: dict[str, Any] = {}  # the requests that made collections
+        self.asked: list[Any] = []  # the queries of the last search
+        self.reads: list[Any] = []  # every read by ids
+        self.writes: list[tuple[str, Any]] = []  # every write of points, by the name of the call
+        self.api_keys: set[str] = set()  # that came with calls
         self.without_tenant: list[str] = []  # calls whose filter does not begin with a tenant
 
     async def _enter(self, name: str, context: Any) -> None:
         self.calls.append(name)
+        self.api_keys |= {value for key, value in context.invocation_metadata() if key == "api-key"}
         if name in self.hang:
             try:
                 await asyncio.Event().wait()
@@ -60,6 +66,7 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
         dense, sparse = request.vectors_config.params_map.map, request.sparse_vectors_config.map
         self.collections[request.collection_name] = StoredCollection({*dense, *sparse})
         self.declared.update(dense)
+        self.created[request.collection_name] = request
         return grpc.CollectionOperationResponse(result=True)
 
     async def CollectionExists(self, request: Any, context: Any) -> Any:
@@ -83,11 +90,12 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
 
     async def CreateFieldIndex(self, request: Any, context: Any) -> Any:
         await self._enter("CreateFieldIndex", context)
-        (await self._collection(request.collection_name, context)).indexes.add(request.field_name)
+        (await self._collection(request.collection_name, context)).indexes[request.field_name] = request
         return _done()
 
     async def Upsert(self, request: Any, context: Any) -> Any:
         await self._enter("Upsert", context)
+        self.writes.append(("Upsert", request))
         collection = await self._collection(request.collection_name, context)
         for point in request.points:
             try:
@@ -98,6 +106,7 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
 
     async def SetPayload(self, request: Any, context: Any) -> Any:
         await self._enter("SetPayload", context)
+        self.writes.append(("SetPayload", request))
         self._check_tenant("SetPayload", request.points_selector.filter)
         collection = await self._collection(request.collection_name, context)
         collection.set_payload(request.points_selector.filter, request.payload)
@@ -109,6 +118,7 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
             existed = self.collections.pop(request.collection_name, None) is not None
             return grpc.CollectionOperationResponse(result=existed)
         await self._enter("Delete", context)
+        self.writes.append(("Delete", request))
         self._check_tenant("Delete", request.points.filter)
         collection = await self._collection(request.collection_name, context)
         for stored in collection.passing(request.points.filter):
@@ -117,6 +127,7 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
 
     async def Get(self, request: Any, context: Any) -> Any:
         await self._enter("Get", context)
+        self.reads.append(request)
         collection = await self._collection(request.collection_name, context)
         found = [collection.points[one.uuid] for one in request.ids if one.uuid in collection.points]
         return grpc.GetResponse(result=_retrieved(found, request))
@@ -143,6 +154,7 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
         await self._enter("QueryBatch", context)
         collection = await self._collection(request.collection_name, context)
         results = []
+        self.asked = list(request.query_points)
         for query in request.query_points:
             for one in (query, *query.prefetch):
                 self._check_tenant("QueryBatch", one.filter)
@@ -156,12 +168,13 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
 
 
 @asynccontextmanager
-async def serving(fake: FakeQdrant) -> AsyncIterator[int]:
+async def serving(fake: FakeQdrant, tls: grpcio.ServerCredentials | None = None) -> AsyncIterator[int]:
     """Serves on a free loopback port, which it gives."""
     server = grpcio.aio.server()
     grpc.add_CollectionsServicer_to_server(fake, server)  # type: ignore[no-untyped-call]
     grpc.add_PointsServicer_to_server(fake, server)  # type: ignore[no-untyped-call]
-    port = server.add_insecure_port("127.0.0.1:0")
+    address = "127.0.0.1:0"
+    port = server.add_secure_port(address, tls) if tls else server.add_insecure_port(address)
     await server.start()
     try:
         yield port

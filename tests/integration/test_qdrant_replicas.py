@@ -26,7 +26,7 @@ CATALOGS = 3
 
 
 class Held(FakeQdrant):
-    """A server that, when it is told so, keeps the next call of a kind waiting, or hears no more of its writer there."""
+    """A server that, when told so, keeps the next call of a kind waiting, or hears no more of its writer there."""
 
     def __init__(self) -> None:
         super().__init__()
