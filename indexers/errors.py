@@ -137,12 +137,13 @@ class ModelMismatch(IndexerError):
 
 
 class ParseFailed(IndexerError):
-    """A file gives no text to index."""
+    """A file gives no text to index; `kind` is a short constant word that failures are counted by."""
 
-    def __init__(self, path: str, reason: str) -> None:
+    def __init__(self, path: str, reason: str, kind: str = "unparsable") -> None:
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+        self.kind = kind
 
 
 class DataFolderLocked(IndexerError):
