@@ -17,17 +17,19 @@ from retrieval.cli import (
     health,
     index,
     info,
+    jobs,
     keys,
     models,
     rerank_train,
     retrieve,
     route,
     serve,
+    worker,
 )
 
 _HELP = """From question to grounded, cited, streamed answer.
 
-Exit codes: 0 done, 1 the work or a part of it failed, 2 wrong use or configuration.
+Exit codes: 0 done, 1 the work or a part of it failed, 2 wrong use or configuration, 3 the work waits for a person.
 """
 
 app = typer.Typer(
@@ -63,6 +65,8 @@ app.command("ask")(ask.ask)
 app.command("retrieve")(retrieve.retrieve)
 app.add_typer(collections.commands, name="collections")
 app.add_typer(documents.commands, name="documents")
+app.add_typer(jobs.commands, name="jobs")
+app.command("worker")(worker.worker)
 app.add_typer(cache.commands, name="cache")
 app.add_typer(config.commands, name="config")
 app.add_typer(keys.commands, name="keys")

@@ -3,6 +3,7 @@
 CommandError
 ├── WrongUse          the command line or the configuration asks for what cannot be; exit code 2
 ├── WorkFailed        the work, or a part of it, failed; exit code 1
+├── WorkWaits         the work stopped before its end, and asks; exit code 3
 ├── NoServer          no server answers at the address; exit code 1
 └── ImportBroken      the server went away in the middle of an import; exit code 1
 """
@@ -27,6 +28,7 @@ class Exit(enum.IntEnum):
     OK = 0
     FAILED = 1  # the work, or a part of it, such as one bad file of many
     USAGE = 2  # the command line or the configuration
+    WAITING = 3  # for a person to agree
     INTERRUPTED = 130  # by Ctrl-C
 
 
@@ -44,6 +46,12 @@ class WrongUse(CommandError):
 
 class WorkFailed(CommandError):
     """The work, or a part of it, failed."""
+
+
+class WorkWaits(CommandError):
+    """The work stopped before its end, and asks a person to agree."""
+
+    code = Exit.WAITING
 
 
 class NoServer(CommandError):
@@ -94,11 +102,13 @@ def _expected() -> tuple[type[Exception], ...]:
 def _describe(error: Exception) -> tuple[Exit, str]:
     import grpc.aio
 
-    from indexers.errors import InvalidInput
+    from indexers.errors import InvalidInput, InvalidJob
     from retrieval.errors import ConfigError, InvalidRequest
 
     if isinstance(error, CommandError):
         return error.code, str(error)
+    if isinstance(error, InvalidJob):
+        return Exit.USAGE, "\n".join(error.faults)
     if isinstance(error, ConfigError | InvalidRequest | InvalidInput):
         return Exit.USAGE, str(error)
     if isinstance(error, grpc.aio.AioRpcError):

@@ -55,6 +55,11 @@ def check_bounds(spec: JobSpec, base_folder: str, access: SourceAccess) -> None:
         raise InvalidJob(tuple(faults))
 
 
+def needs_base(spec: JobSpec) -> bool:
+    """Tells whether the job names paths that are relative to the folder of its file."""
+    return any(not path.is_absolute() for _, path in _paths(spec))
+
+
 def _path_faults(spec: JobSpec, base_folder: str, access: SourceAccess) -> Iterator[str]:
     for key, path in _paths(spec):
         if not path.is_absolute() and not base_folder:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from indexers.errors import InvalidJob, RunActive, RunNotFound
+from indexers.errors import InvalidJob, JobNotFound, RunActive, RunNotFound
 from indexers.jobs.files import parse_job
 from indexers.jobs.spec import JobSpec
 from indexers.jobs.state import Failure, Job, JobKey, Run, RunRequest
@@ -72,6 +72,8 @@ class JobDesk:
     async def submit(self, tenant: str, asked: Submission, by: str) -> tuple[JobView, Run | None]:
         """Declares a job, or declares it anew, and queues a run if asked to; `by` is who asks.
 
+        A schedule that rests goes on resting, until the job is named without a text and without asking for a run.
+
         Raises:
             InvalidJob: the text is no job, or asks for what it may not reach.
             JobNotFound: there is no text and no job of that name.
@@ -82,7 +84,7 @@ class JobDesk:
         else:
             key = JobKey(tenant, asked.name)
             job = await self._store.get_job(key)
-            if job.paused != asked.paused:
+            if not asked.run and job.paused != asked.paused:
                 await self._store.put_job(replace(job, paused=asked.paused))
         run = None
         if asked.run:
@@ -111,6 +113,10 @@ class JobDesk:
             raise RunNotFound(f"the newest of {key.name}")
         return newest[0]
 
+    async def job_of(self, tenant: str, run_id: str) -> JobKey:
+        """Returns the job that a run carries out. Raises: RunNotFound."""
+        return (await self._store.get_run(tenant, run_id)).key
+
     async def jobs(self, tenant: str, after: str, limit: int) -> list[JobView]:
         """Returns the tenant's jobs whose names come after one, by name."""
         jobs = [job for job in await self._store.list_jobs(tenant) if job.key.name > after]
@@ -137,10 +143,21 @@ class JobDesk:
         """Queues a run over what failed. Raises: JobNotFound, RunActive."""
         return await self._submit(key, RunRequest(only_failures=True, reason=by, trusted=self._trusted))
 
-    async def failures(self, key: JobKey, after: str, limit: int) -> list[Failure]:
-        """Returns dead letters. Raises: JobNotFound."""
+    async def failures(self, key: JobKey, after: str, limit: int) -> tuple[list[Failure], bool]:
+        """Returns dead letters, and whether there are more after them. Raises: JobNotFound.
+
+        A page ends with an item, since the next one begins after it; an item that has more failures than fit makes
+        the page longer.
+        """
         await self._store.get_job(key)
-        return await self._store.failures(key, after, limit)
+        asked = limit + 1
+        while True:
+            found = await self._store.failures(key, after, asked)
+            if len(found) < asked:
+                return found, False
+            if page := [one for one in found if one.item_uri != found[-1].item_uri]:
+                return page, True
+            asked *= 2
 
     async def remove(self, key: JobKey, *, delete_documents: bool) -> int:
         """Forgets a job; returns how many of its documents were deleted, if asked to.
@@ -173,8 +190,15 @@ class JobDesk:
             base = checked_base(base, self._access)
             check_bounds(spec, base, self._access)
         key = JobKey(tenant, spec.name)
-        await self._store.put_job(Job(key, spec, base, self.now(), asked.paused))
+        paused = asked.paused or await self._is_paused(key)
+        await self._store.put_job(Job(key, spec, base, self.now(), paused))
         return key
+
+    async def _is_paused(self, key: JobKey) -> bool:
+        try:
+            return (await self._store.get_job(key)).paused
+        except JobNotFound:
+            return False
 
     async def _view(self, job: Job) -> JobView:
         runs = await self._store.list_runs(job.key.tenant, job.key.name, limit=1)

@@ -28,25 +28,26 @@ class Asker:
 class JobCalls:
     """Converts, calls, converts."""
 
-    def __init__(self, desk: JobDesk) -> None:
+    def __init__(self, desk: JobDesk, asker: Asker) -> None:
         self._desk = desk
+        self._asker = asker
 
-    async def submit(self, asker: Asker, request: jobs_pb2.SubmitJobRequest) -> jobs_pb2.SubmitJobResponse:
+    async def submit(self, request: jobs_pb2.SubmitJobRequest) -> jobs_pb2.SubmitJobResponse:
         """Declares a job, and may queue a run of it."""
         if not (request.spec_toml or request.name):
             raise InvalidRequest("spec_toml", "a job file, or a name", "neither a job file nor a name is given")
         asked = Submission(
             request.spec_toml, request.name, request.run, request.allow_shrink, request.paused, request.base_folder
         )
-        view, run = await self._desk.submit(asker.tenant, asked, asker.name)
+        view, run = await self._desk.submit(self._asker.tenant, asked, self._asker.name)
         message = jobs_pb2.SubmitJobResponse(job=self._job(view))
         if run is not None:
             message.run.CopyFrom(run_to_pb(run, self._desk.now()))
         return message
 
-    async def get(self, asker: Asker, request: jobs_pb2.GetJobRequest) -> jobs_pb2.GetJobResponse:
+    async def get(self, request: jobs_pb2.GetJobRequest) -> jobs_pb2.GetJobResponse:
         """Returns a job with one run, the newest when none is named."""
-        key = JobKey(asker.tenant, request.name)
+        key = await self._key_of(request.name, request.run_id)
         view = await self._desk.view(key)
         run = await self._desk.run_of(key, request.run_id) if request.run_id else view.last_run
         message = jobs_pb2.GetJobResponse(job=self._job(view))
@@ -54,49 +55,58 @@ class JobCalls:
             message.run.CopyFrom(run_to_pb(run, self._desk.now()))
         return message
 
-    async def list(self, asker: Asker, request: jobs_pb2.ListJobsRequest) -> jobs_pb2.ListJobsResponse:
+    async def list(self, request: jobs_pb2.ListJobsRequest) -> jobs_pb2.ListJobsResponse:
         """Lists jobs, or the runs of one."""
         size, after = _page_size(request.page_size), read_page_token(request.page_token)
         if request.name:
-            runs = await self._desk.runs(JobKey(asker.tenant, request.name), after, size + 1)
+            runs = await self._desk.runs(self._key(request.name), after, size + 1)
             token = write_page_token(runs[size - 1].run_id) if len(runs) > size else ""
             messages = [run_to_pb(run, self._desk.now()) for run in runs[:size]]
             return jobs_pb2.ListJobsResponse(runs=messages, next_page_token=token)
-        views = await self._desk.jobs(asker.tenant, after, size + 1)
+        views = await self._desk.jobs(self._asker.tenant, after, size + 1)
         token = write_page_token(views[size - 1].job.key.name) if len(views) > size else ""
         return jobs_pb2.ListJobsResponse(jobs=[self._job(view) for view in views[:size]], next_page_token=token)
 
-    async def watch(
-        self, asker: Asker, request: jobs_pb2.WatchJobRequest
-    ) -> AsyncGenerator[jobs_pb2.WatchJobResponse, None]:
+    async def watch(self, request: jobs_pb2.WatchJobRequest) -> AsyncGenerator[jobs_pb2.WatchJobResponse, None]:
         """Yields a run whenever it has changed, until its end."""
-        async with aclosing(self._desk.watch(JobKey(asker.tenant, request.name), request.run_id)) as states:
+        key = await self._key_of(request.name, request.run_id)
+        async with aclosing(self._desk.watch(key, request.run_id)) as states:
             async for run in states:
                 yield jobs_pb2.WatchJobResponse(run=run_to_pb(run, self._desk.now()))
 
-    async def cancel(self, asker: Asker, request: jobs_pb2.CancelJobRequest) -> jobs_pb2.CancelJobResponse:
+    async def cancel(self, request: jobs_pb2.CancelJobRequest) -> jobs_pb2.CancelJobResponse:
         """Asks a run to stop."""
-        run = await self._desk.cancel(JobKey(asker.tenant, request.name), request.run_id)
+        key = await self._key_of(request.name, request.run_id)
+        run = await self._desk.cancel(key, request.run_id)
         return jobs_pb2.CancelJobResponse(run=run_to_pb(run, self._desk.now()))
 
-    async def retry(self, asker: Asker, request: jobs_pb2.RetryFailuresRequest) -> jobs_pb2.RetryFailuresResponse:
+    async def retry(self, request: jobs_pb2.RetryFailuresRequest) -> jobs_pb2.RetryFailuresResponse:
         """Queues a run over what failed."""
-        run = await self._desk.retry(JobKey(asker.tenant, request.name), asker.name)
+        run = await self._desk.retry(self._key(request.name), self._asker.name)
         return jobs_pb2.RetryFailuresResponse(run=run_to_pb(run, self._desk.now()))
 
-    async def failures(self, asker: Asker, request: jobs_pb2.ListFailuresRequest) -> jobs_pb2.ListFailuresResponse:
+    async def failures(self, request: jobs_pb2.ListFailuresRequest) -> jobs_pb2.ListFailuresResponse:
         """Lists what failed."""
         size, after = _page_size(request.page_size), read_page_token(request.page_token)
-        found = await self._desk.failures(JobKey(asker.tenant, request.name), after, size + 1)
-        token = write_page_token(found[size - 1].item_uri) if len(found) > size else ""
-        messages = [failure_to_pb(failure) for failure in found[:size]]
+        found, more = await self._desk.failures(self._key(request.name), after, size)
+        token = write_page_token(found[-1].item_uri) if more else ""
+        messages = [failure_to_pb(failure) for failure in found]
         return jobs_pb2.ListFailuresResponse(failures=messages, next_page_token=token)
 
-    async def delete(self, asker: Asker, request: jobs_pb2.DeleteJobRequest) -> jobs_pb2.DeleteJobResponse:
+    async def delete(self, request: jobs_pb2.DeleteJobRequest) -> jobs_pb2.DeleteJobResponse:
         """Forgets a job."""
-        key = JobKey(asker.tenant, request.name)
+        key = self._key(request.name)
         deleted = await self._desk.remove(key, delete_documents=request.delete_documents)
         return jobs_pb2.DeleteJobResponse(deleted=deleted)
+
+    def _key(self, name: str) -> JobKey:
+        return JobKey(self._asker.tenant, name)
+
+    async def _key_of(self, name: str, run_id: str) -> JobKey:
+        """Returns the job's key; without a name, that of the run's job."""
+        if name or not run_id:
+            return self._key(name)
+        return await self._desk.job_of(self._asker.tenant, run_id)
 
     def _job(self, view: JobView) -> jobs_pb2.Job:
         return job_to_pb(view.job, view.last_run, view.next_run_at, self._desk.now())

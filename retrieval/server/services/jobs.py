@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import grpc.aio
 
 from headrace.v1 import index_pb2_grpc, jobs_pb2
+from retrieval.jobs.service import JobDesk
 from retrieval.server.calls import current_call
 from retrieval.server.services.job_calls import Asker, JobCalls
 
@@ -18,32 +19,32 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 class JobMethods(index_pb2_grpc.IndexServiceServicer):
     """The methods of jobs, for a class that serves the rest too."""
 
-    def __init__(self, jobs: JobCalls) -> None:
-        self._jobs = jobs
+    def __init__(self, desk: JobDesk) -> None:
+        self._desk = desk
 
     async def SubmitJob(  # noqa: N802 - the wire's name
         self, request: jobs_pb2.SubmitJobRequest, context: Context
     ) -> jobs_pb2.SubmitJobResponse:
         """Declares a job, or declares it anew, and may queue a run of it."""
-        return await self._jobs.submit(_asker(), request)
+        return await self._jobs().submit(request)
 
     async def GetJob(  # noqa: N802
         self, request: jobs_pb2.GetJobRequest, context: Context
     ) -> jobs_pb2.GetJobResponse:
         """Returns a job and a run of it."""
-        return await self._jobs.get(_asker(), request)
+        return await self._jobs().get(request)
 
     async def ListJobs(  # noqa: N802
         self, request: jobs_pb2.ListJobsRequest, context: Context
     ) -> jobs_pb2.ListJobsResponse:
         """Lists the caller's jobs, or the runs of one."""
-        return await self._jobs.list(_asker(), request)
+        return await self._jobs().list(request)
 
     async def WatchJob(  # noqa: N802
         self, request: jobs_pb2.WatchJobRequest, context: Context
     ) -> AsyncGenerator[jobs_pb2.WatchJobResponse, None]:
         """Sends a run whenever it has changed, until its end."""
-        async with aclosing(self._jobs.watch(_asker(), request)) as states:
+        async with aclosing(self._jobs().watch(request)) as states:
             async for state in states:
                 yield state
 
@@ -51,27 +52,27 @@ class JobMethods(index_pb2_grpc.IndexServiceServicer):
         self, request: jobs_pb2.CancelJobRequest, context: Context
     ) -> jobs_pb2.CancelJobResponse:
         """Stops a run."""
-        return await self._jobs.cancel(_asker(), request)
+        return await self._jobs().cancel(request)
 
     async def RetryFailures(  # noqa: N802
         self, request: jobs_pb2.RetryFailuresRequest, context: Context
     ) -> jobs_pb2.RetryFailuresResponse:
         """Queues a run over what failed."""
-        return await self._jobs.retry(_asker(), request)
+        return await self._jobs().retry(request)
 
     async def ListFailures(  # noqa: N802
         self, request: jobs_pb2.ListFailuresRequest, context: Context
     ) -> jobs_pb2.ListFailuresResponse:
         """Lists what failed."""
-        return await self._jobs.failures(_asker(), request)
+        return await self._jobs().failures(request)
 
     async def DeleteJob(  # noqa: N802
         self, request: jobs_pb2.DeleteJobRequest, context: Context
     ) -> jobs_pb2.DeleteJobResponse:
         """Forgets a job."""
-        return await self._jobs.delete(_asker(), request)
+        return await self._jobs().delete(request)
 
-
-def _asker() -> Asker:
-    identity = current_call().identity
-    return Asker(identity.tenant, f"key {identity.key_name}" if identity.key_name else "a caller")
+    def _jobs(self) -> JobCalls:
+        identity = current_call().identity
+        name = f"key {identity.key_name}" if identity.key_name else "a caller"
+        return JobCalls(self._desk, Asker(identity.tenant, name))
