@@ -26,6 +26,7 @@ from retrieval.deadline import Deadline
 from retrieval.fuse import fuse
 from retrieval.settings.caching import CachePolicySettings
 from retrieval.stages.embed import DenseEmbedding, DenseQuery, embed_sparse
+from retrieval.stages.expand import expand
 from retrieval.stages.fetch import join_passages
 from retrieval.stages.late import LateInteraction
 from retrieval.stages.lookup import Known, Wanted, look_up
@@ -125,7 +126,11 @@ class Finder:
                 question = Question(request, dense, index, task.target.scope)
                 hits = await self._cascade.rerank(question, hits, trace, deadline)
         with clock.stage(Stage.ASSEMBLE):
-            found = _assembled(task, hits[: thresholds.top_k], epoch, dense, trace, deadline)
+            hits = hits[: thresholds.top_k]
+            if thresholds.expansion is not None:
+                async with deadline.bound(Stage.ASSEMBLE):
+                    hits = await expand(index, hits, thresholds.expansion, task.counter)
+            found = _assembled(task, hits, epoch, dense, trace, deadline)
         self._keep(task, found)
         return found
 

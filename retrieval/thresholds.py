@@ -12,7 +12,8 @@ from rerank.stopping import Line, StopRule
 from retrieval.errors import InvalidRequest, RerankerMissing
 from retrieval.settings import Settings
 from retrieval.settings.engines import AnytimeSettings
-from retrieval.types import Fusion, Mode, PassageBounds, Thresholds
+from retrieval.settings.service import ContextSettings
+from retrieval.types import Expansion, Fusion, Mode, PassageBounds, Thresholds
 
 Number = TypeVar("Number", int, float)
 
@@ -88,8 +89,15 @@ def _resolved(in_force: _InForce, overrides: Overrides) -> Thresholds:
         ),
         duplicate_overlap=context.duplicate_overlap,
         passages=PassageBounds(context.min_passages, context.max_passages) if context.passages == "gap" else None,
+        expansion=_expansion(context),
         use_cache=overrides.cache is not False,
     )
+
+
+def _expansion(settings: ContextSettings) -> Expansion | None:
+    if settings.expand == "none":
+        return None
+    return Expansion(settings.window_sentences if settings.expand == "window" else 0, settings.expand_tokens)
 
 
 def stop_rule_of(settings: AnytimeSettings) -> StopRule:

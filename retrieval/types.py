@@ -43,6 +43,17 @@ class PassageBounds:
     most: int
 
 
+Span: TypeAlias = "tuple[int, int]"  # code points into a document's text
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """How passages are widened before they are served."""
+
+    sentences: int  # on each side at most; 0 takes the section
+    limit_tokens: int  # of a widened passage
+
+
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """What shapes a retrieval, resolved from settings and the request's overrides; within bounds."""
@@ -64,6 +75,7 @@ class Thresholds:
     context_tokens: int
     duplicate_overlap: float
     passages: PassageBounds | None  # how many hits are assembled; None for all that fit
+    expansion: Expansion | None  # None serves chunks as they are
     use_cache: bool
 
 

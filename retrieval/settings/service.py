@@ -158,6 +158,16 @@ class ContextSettings(Section):
     duplicate_overlap: float = live(0.8, ge=0.1, le=1.0)
     """A passage is dropped when this share of its word 5-grams stands in a better one."""
 
+    expand: Literal["none", "window", "section"] = live("none")
+    """What is served around a hit: nothing, some sentences on each side of it (`window`), or the section that it is in
+    (`section`)."""
+
+    window_sentences: int = live(2, ge=1, le=100)
+    """Sentences on each side that `window` adds at most."""
+
+    expand_tokens: int = live(512, ge=32, le=32_000)
+    """Tokens of a widened passage at most."""
+
     passages: Literal["all", "gap"] = live("all")
     """How many hits are assembled: `all` that fit, or `gap`, those above the largest gap between the scores of two
     neighbours in rank, within the bounds below."""

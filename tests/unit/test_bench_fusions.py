@@ -64,6 +64,7 @@ def _thresholds(mode: Mode, fusion: Fusion, weight: float) -> Thresholds:
         context_tokens=100,
         duplicate_overlap=1.0,
         passages=None,
+        expansion=None,
         use_cache=False,
     )
 
