@@ -116,6 +116,11 @@ class RemoteTarget:
         """The declared metadata fields."""
         return self._fields
 
+    @property
+    def shaping(self) -> str:
+        """What shapes a stored fingerprint besides the document, as the server said last."""
+        return self._shaping
+
     def fingerprint(self, document: Document) -> str:
         """Returns the fingerprint that the document would be stored with, as the server said last."""
         return document_fingerprint(document, self._shaping)
