@@ -22,6 +22,7 @@ from indexers.backup.manifest import (
     BackupFile,
     Manifest,
     check_backup,
+    check_empty,
     described,
     now,
     read_manifest,
@@ -52,7 +53,7 @@ def back_up_data_folder(root: Path, folder: Path, keys: Sequence[CollectionKey] 
         IndexCorrupt: a record cannot be read.
         FileExistsError: the folder is not empty.
     """
-    _check_empty(folder)
+    check_empty(folder)
     chosen = keys or _all_keys(root)
     copied = [_copy_collection(root, folder, key) for key in chosen]
     others = () if keys else tuple(_copy_others(root, folder))
@@ -115,12 +116,6 @@ def restore_others(root: Path, folder: Path) -> list[str]:
     finally:
         lock.release()
     return [file.part for file in manifest.others]
-
-
-def _check_empty(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
-        raise FileExistsError(f"{folder} is not empty; a backup goes into a folder of its own")
 
 
 def _all_keys(root: Path) -> list[CollectionKey]:

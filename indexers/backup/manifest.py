@@ -90,6 +90,17 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def check_empty(folder: Path) -> None:
+    """Makes the folder of a backup.
+
+    Raises:
+        FileExistsError: it holds something.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise FileExistsError(f"{folder} is not empty; a backup goes into a folder of its own")
+
+
 def described(folder: Path, path: Path, part: str) -> BackupFile:
     """Describes a file of a backup, which has reached the disk."""
     relative = PurePosixPath(path.relative_to(folder)).as_posix()

@@ -21,7 +21,7 @@ from indexers.qdrant.conditions import field_indexes, keyword, of_tenant
 from indexers.qdrant.documents import INDEXES
 from indexers.qdrant.generations import create_generation
 from indexers.qdrant.index import QdrantIndex
-from indexers.qdrant.lease import BUILDING, WRITING
+from indexers.qdrant.listing import ensure_list
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.options import QdrantOptions
 from indexers.qdrant.points import CollectionState, point_id, state_of, state_point
@@ -31,16 +31,6 @@ from indexers.qdrant.view import CollectionView
 from indexers.types import CollectionKey, FieldType
 
 _log = structlog.get_logger()
-
-_LIST_INDEXES = {
-    "collection": models.PayloadSchemaType.KEYWORD,
-    "statistics_of": models.PayloadSchemaType.KEYWORD,
-    TOMBSTONE_OF: models.PayloadSchemaType.KEYWORD,
-    "write_sequence": models.PayloadSchemaType.INTEGER,
-    "deleted_at": models.PayloadSchemaType.INTEGER,
-    WRITING: models.PayloadSchemaType.KEYWORD,
-    BUILDING: models.PayloadSchemaType.KEYWORD,
-}
 
 
 class QdrantCatalog:
@@ -154,16 +144,17 @@ class QdrantCatalog:
         return sorted(states, key=lambda one: one.definition.key)
 
     async def _ensure_list(self) -> None:
-        if not self._listed and not await self._store.exists(self._list()):
-            await self._store.create(self._list(), None, _LIST_INDEXES)
+        if not self._listed:
+            await ensure_list(self._store, self._list())
         self._listed = True
 
     async def _remove(self, names: PhysicalNames) -> None:
         await self._store.delete(self._list(), of_tenant(names.key.tenant, _of_collection(names.key)))
-        target = await self._store.target_of(names.chunks)
-        if target is not None:
-            await self._store.point_alias(names.chunks, None)
-            await self._store.drop(target)
+        for name in (names.chunks, names.documents):
+            target = await self._store.target_of(name)
+            if target is not None:
+                await self._store.point_alias(name, None)
+                await self._store.drop(target)
         await self._store.drop(names.documents)
 
     def _list(self) -> str:

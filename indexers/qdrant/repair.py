@@ -8,12 +8,14 @@ whoever compares writes it again, whatever its source says by then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from qdrant_client import models
 
 from indexers.qdrant.conditions import any_keyword, number, of_tenant
+from indexers.qdrant.lease import Lease
 from indexers.qdrant.names import PhysicalNames
-from indexers.qdrant.points import point_id
+from indexers.qdrant.points import CollectionState, point_id, state_payload
 from indexers.qdrant.store import QdrantStore
 from indexers.qdrant.tombstones import Tombstones
 
@@ -35,6 +37,18 @@ async def repair(store: QdrantStore, names: PhysicalNames, tombstones: Tombstone
     whole = of_tenant(names.key.tenant, number("write_sequence", unfinished))
     await store.set_payload(names.documents, {"write_sequence": unfinished - 1}, whole)
     return deleted
+
+
+async def made_good(
+    store: QdrantStore, names: PhysicalNames, lease: Lease, state: CollectionState
+) -> tuple[CollectionState, list[str]]:
+    """Repairs what a state says is unfinished; returns the state after it, and the documents that it has deleted."""
+    if not state.unfinished:
+        return state, []
+    deleted = await repair(store, names, Tombstones(store, names), state.unfinished)
+    repaired = replace(state, write_sequence=max(state.unfinished, state.write_sequence), unfinished=0)
+    await lease.set(state_payload(repaired))
+    return repaired, deleted
 
 
 async def remove(store: QdrantStore, names: PhysicalNames, document_ids: Sequence[str]) -> None:

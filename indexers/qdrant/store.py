@@ -98,12 +98,17 @@ class QdrantStore:
 
     async def point_alias(self, alias: str, name: str | None) -> None:
         """Moves an alias in one step; None removes it."""
+        await self.point_aliases({alias: name})
+
+    async def point_aliases(self, targets: Mapping[str, str | None]) -> None:
+        """Moves several aliases, all of them in one step; None removes one."""
         operations: list[models.CreateAliasOperation | models.DeleteAliasOperation] = []
-        if await self.target_of(alias) is not None:
-            operations.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
-        if name is not None:
-            created = models.CreateAlias(collection_name=name, alias_name=alias)
-            operations.append(models.CreateAliasOperation(create_alias=created))
+        for alias, name in targets.items():
+            if await self.target_of(alias) is not None:
+                operations.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
+            if name is not None:
+                created = models.CreateAlias(collection_name=name, alias_name=alias)
+                operations.append(models.CreateAliasOperation(create_alias=created))
         async with self._errors():
             await self._client.update_collection_aliases(operations)
 

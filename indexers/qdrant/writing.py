@@ -21,7 +21,7 @@ from indexers.qdrant.conditions import any_keyword, of_tenant, older_than
 from indexers.qdrant.generations import pieces
 from indexers.qdrant.lease import WRITING, Lease
 from indexers.qdrant.points import CollectionState, chunk_point, document_point, point_id, state_payload
-from indexers.qdrant.repair import parts, repair
+from indexers.qdrant.repair import made_good, parts
 from indexers.qdrant.store import QdrantStore
 from indexers.qdrant.tombstones import Tombstones
 from indexers.qdrant.view import CollectionView
@@ -66,7 +66,8 @@ class QdrantWriting:
             try:
                 state = await lease.take()
                 await self._view.show(state)
-                completed = await self._made_good(lease, state) if state.unfinished else []
+                repaired, completed = await made_good(self._store, self._names, lease, state)
+                await self._view.show(repaired)
                 yield Turn(lease, frozenset(completed))
             finally:
                 await lease.drop()
@@ -135,13 +136,6 @@ class QdrantWriting:
         ended = replace(state, unfinished=0)
         await lease.set(state_payload(ended), free=True)
         self._view.advance(ended)
-
-    async def _made_good(self, lease: Lease, state: CollectionState) -> list[str]:
-        deleted = await repair(self._store, self._names, self._tombstones, state.unfinished)
-        repaired = replace(state, write_sequence=max(state.unfinished, state.write_sequence), unfinished=0)
-        await lease.set(state_payload(repaired))
-        self._view.advance(repaired)
-        return deleted
 
     async def _changed_after(self, since: int, document_ids: Sequence[str]) -> frozenset[str]:
         stored = await self._sequences(document_ids)
