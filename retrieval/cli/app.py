@@ -9,6 +9,7 @@ import typer
 from retrieval.cli import (
     ask,
     backends,
+    backup,
     cache,
     collections,
     config,
@@ -74,6 +75,8 @@ app.add_typer(rerank_train.commands, name="rerank")
 app.add_typer(models.commands, name="models")
 app.add_typer(backends.commands, name="backends")
 app.add_typer(route.commands, name="route")
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.command("info")(info.info)
 app.command("health")(health.health)
 app.command("demo")(demo.demo)

@@ -101,6 +101,12 @@ def open_reranker(
     return open_cross_encoder(source, scheduler, memory)
 
 
+def dense_model_of(encoder: ScheduledDenseEncoder, sparse: ScheduledSparseEncoder | None) -> DenseModel:
+    """Returns the model that collections must have been made with."""
+    terms = SparseModel(sparse.model_id, sparse.revision) if sparse else None
+    return DenseModel(encoder.model_id, encoder.revision, encoder.dim, encoder.codec, terms)
+
+
 @asynccontextmanager
 async def catalog_of(
     settings: Settings, encoder: ScheduledDenseEncoder, sparse: ScheduledSparseEncoder | None = None
@@ -111,9 +117,7 @@ async def catalog_of(
         DataFolderLocked: another process holds the data folder.
         ConfigError: there is no index of that kind.
     """
-    terms = SparseModel(sparse.model_id, sparse.revision) if sparse else None
-    model = DenseModel(encoder.model_id, encoder.revision, encoder.dim, encoder.codec, terms)
-    catalog = _open_catalog(settings, model)
+    catalog = _open_catalog(settings, dense_model_of(encoder, sparse))
     try:
         yield catalog
     finally:

@@ -22,6 +22,7 @@ from indexers.qdrant.options import QdrantOptions
 from indexers.qdrant.snapshots import Snapshots
 from indexers.qdrant.store import QdrantStore
 from indexers.types import CollectionKey, Counts, FieldType
+from retrieval.cli.main import execute
 from tests.contract.index_places import MODEL
 from tests.fakes.encoded import encoded, found_documents, hybrid
 from tests.fakes.qdrant_servicer import FakeQdrant, serving
@@ -219,3 +220,17 @@ async def test_real_server_gives_and_takes_snapshots(tmp_path: Path) -> None:
             await catalog.delete(key)
     await catalog.close()
     await store.close()
+
+
+async def test_commands_back_up_what_the_settings_name(server: Server, tmp_path: Path) -> None:
+    """With a server configured the same two commands are about its collections."""
+    await _filled(server.catalog)
+    options = server.backup._store.options
+    address = f"http://{options.host}:{options.grpc_port}"
+    settings = ("index.kind=qdrant", f"index.qdrant.url={address}", f"index.qdrant.rest_url={options.rest_url}")
+    sets = [part for one in settings for part in ("--set", one)]
+    folder = str(tmp_path / "b")
+    assert await asyncio.to_thread(execute, ["backup", folder, "--tenant", "acme", *sets], {}) == 0
+    command = ["restore", folder, "--as", "copy", "--any-model", *sets]
+    assert await asyncio.to_thread(execute, command, {}) == 0
+    assert await (await server.catalog.open(replace(KEY, collection="copy"))).count(None) == Counts(3, 6)
