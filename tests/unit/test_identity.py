@@ -104,3 +104,23 @@ def test_check_bind_without_keys_is_loopback_only(host: str, allowed: bool) -> N
     else:
         with pytest.raises(ConfigError, match=r"auth\.keys"):
             check_bind(settings)
+
+
+def test_lent_key_opens_one_tenant_until_it_is_given_back() -> None:
+    """A key that the server lends its own child has just the roles that it was lent with, and only while it is."""
+    authenticator = Authenticator(AuthSettings(keys=(ApiKey(name="a", sha256=hash_of("k"), tenant="acme"),)))
+    with authenticator.lent("umbrella", ("read", "write"), "worker") as key:
+        presented = [("authorization", f"Bearer {key}")]
+        identity = authenticator.authenticate(presented)
+        assert (identity.tenant, identity.roles) == ("umbrella", frozenset({"read", "write"}))
+    with pytest.raises(Unauthenticated):
+        authenticator.authenticate(presented)
+
+
+def test_lent_key_is_empty_where_everyone_may_call() -> None:
+    """Without configured keys there is the default tenant alone, for whom nobody needs a key."""
+    authenticator = Authenticator(AuthSettings())
+    with authenticator.lent("default", ("write",), "worker") as key:
+        assert key == ""
+    with pytest.raises(PermissionDenied), authenticator.lent("acme", ("write",), "worker"):
+        pass

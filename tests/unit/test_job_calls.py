@@ -48,9 +48,9 @@ def _desk(
 
 
 async def _submit(
-    calls: JobCalls, text: str = SITE, name: str = "handbook", **given: bool
+    calls: JobCalls, text: str = SITE, name: str = "handbook", *, run: bool = False, paused: bool = False
 ) -> jobs_pb2.SubmitJobResponse:
-    return await calls.submit(jobs_pb2.SubmitJobRequest(spec_toml=text, name=name, **given))
+    return await calls.submit(jobs_pb2.SubmitJobRequest(spec_toml=text, name=name, run=run, paused=paused))
 
 
 async def test_submit_declares_a_job_and_queues_a_run(store: MemoryJobStore) -> None:
