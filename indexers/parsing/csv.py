@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 
 from indexers.errors import ParseFailed
@@ -44,9 +45,9 @@ def _header(file: SourceFile, line: str) -> tuple[list[str], str]:
         raise ParseFailed(file.name, f"has a header that is no CSV: {error}") from error
     columns = [name.lower() if name.lower() in _OWN_COLUMNS else name for name in names]
     columns = [name or f"column {number}" for number, name in enumerate(columns, 1)]
-    repeated = sorted({name for name in columns if columns.count(name) > 1})
-    if repeated:
-        raise ParseFailed(file.name, f"has more than one column {repeated[0][:100]!r}; give each a name of its own")
+    repeated = min((name for name, count in Counter(columns).items() if count > 1), default=None)
+    if repeated is not None:
+        raise ParseFailed(file.name, f"has more than one column {repeated[:100]!r}; give each a name of its own")
     if "text" not in columns:
         raise ParseFailed(file.name, f"has no column 'text'; its columns are {', '.join(columns)[:200] or 'none'}")
     return columns, separator
@@ -63,7 +64,8 @@ def _rows(
             values = next(reader, None)
         except csv.Error as error:
             if "field limit" in str(error):
-                raise ParseFailed(file.name, f"row in line {number}: {error}; the rest was not read") from error
+                reason = f"row in line {number}: {error}; the rest was not read"
+                raise ParseFailed(file.name, reason, "too_large") from error
             yield failed_row(file, number, f"is no CSV: {error}")
             continue
         if values is None:
@@ -80,5 +82,6 @@ def _lines(file: SourceFile, encoding: str, options: ParseOptions) -> Iterator[s
     with file.path.open(encoding=encoding, errors="replace", newline="") as opened:
         while line := opened.readline(options.max_row_bytes + 1):
             if len(line) > options.max_row_bytes:
-                raise ParseFailed(file.name, f"has a line longer than {options.max_row_bytes} characters")
+                reason = f"has a line longer than {options.max_row_bytes} characters"
+                raise ParseFailed(file.name, reason, "too_large")
             yield line

@@ -55,7 +55,7 @@ def parse_html(file: SourceFile, options: ParseOptions) -> ParsedDocument:
     decoded, warnings = decode(content, declared[1].decode("ascii", "replace") if declared else "")
     source, cleaned = clean(decoded)
     if nesting_depth(source) > MAX_DEPTH:
-        raise ParseFailed(file.name, f"nests elements deeper than {MAX_DEPTH} levels")
+        raise ParseFailed(file.name, f"nests elements deeper than {MAX_DEPTH} levels", "bomb")
     title, text = render_html(source)
     require_text(text, file.name, options)
     document = Document(file.name, title or file.stem, text, TextFormat.MARKDOWN, source_uri=file.uri)

@@ -19,7 +19,8 @@ def parse_jsonl(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocum
     """
     with file.path.open("rb") as opened:
         if marked_encoding(opened.read(4)) in ("utf-16", "utf-32"):
-            yield ParseFailure(file.name, file.uri, "is UTF-16 or UTF-32, JSON lines must be UTF-8; convert it")
+            reason = "is UTF-16 or UTF-32, JSON lines must be UTF-8; convert it"
+            yield ParseFailure(file.name, file.uri, reason, "bad_encoding")
             return
         opened.seek(0)
         for number, line in enumerate(bounded_lines(opened, file, options), 1):

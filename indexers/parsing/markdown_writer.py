@@ -9,6 +9,7 @@ _MARKUP_START = re.compile(r"^([ \t]{0,3})(#{1,6}(?=\s|$)|```|~~~)", re.MULTILIN
 _SPACE = re.compile(r"[^\S\n]+")
 _AROUND_BREAK = re.compile(r" ?\n ?")
 _DEEPEST_INDENT = 12  # lists; deeper ones are indented like these, so that the text stays linear in the page
+_MOST_FILLED_CELLS = 1_000_000  # one wide row and many short ones would make gigabytes of a small page
 _FENCES = re.compile(r"`{3,}")
 
 
@@ -48,11 +49,12 @@ class MarkdownWriter:
             self._block(f"{fence}{language}\n{content}\n{fence}")
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Writes a pipe table whose first row is the header; short rows are filled up."""
+        """Writes a pipe table whose first row is the header; short rows are filled up, unless that takes millions."""
         width = max((len(row) for row in rows), default=0)
         if not width or not any(cell.strip() for row in rows for cell in row):
             return
-        lines = [_row([*row, *[""] * (width - len(row))]) for row in rows]
+        filled = width if width * len(rows) <= _MOST_FILLED_CELLS else 0
+        lines = [_row([*row, *[""] * (filled - len(row))]) for row in rows]
         lines.insert(1, "|" + "---|" * width)
         self._block("\n".join(lines))
 

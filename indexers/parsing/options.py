@@ -11,6 +11,10 @@ from indexers.errors import ParseFailed
 
 _MIB = 1024 * 1024
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_NO_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
+_NO_TEXT_SHARE = 0.1  # of characters that no text has, from which on what was read is none
+_NO_TEXT_ENOUGH = 16  # such characters below which a short text is not judged
+_LOOKED_AT = 1_000_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ def read_bounded(file: SourceFile, options: ParseOptions) -> bytes:
     with file.path.open("rb") as opened:
         content = opened.read(options.max_file_bytes + 1)
     if len(content) > options.max_file_bytes:
-        raise ParseFailed(file.name, f"is larger than {options.max_file_bytes} bytes; split it or raise the limit")
+        reason = f"is larger than {options.max_file_bytes} bytes; split it or raise the limit"
+        raise ParseFailed(file.name, reason, "too_large")
     return content
 
 
@@ -68,13 +73,18 @@ def clean(text: str, keep_pages: bool = False) -> tuple[str, tuple[str, ...]]:
 
 
 def require_text(text: str, name: str, options: ParseOptions) -> str:
-    """Returns the text when there is some, and not too much of it.
+    """Returns the text when there is some, not too much of it, and it looks like text.
 
     Raises:
         ParseFailed: says which.
     """
     if not text or text.isspace():
-        raise ParseFailed(name, "holds no text")
+        raise ParseFailed(name, "holds no text", "no_text")
     if len(text) > options.max_text_characters:
-        raise ParseFailed(name, f"gives more than {options.max_text_characters} characters of text; split it")
+        reason = f"gives more than {options.max_text_characters} characters of text; split it"
+        raise ParseFailed(name, reason, "too_large")
+    strange = sum(1 for _ in _NO_TEXT.finditer(text, 0, _LOOKED_AT))
+    if strange > max(_NO_TEXT_ENOUGH, _NO_TEXT_SHARE * min(len(text), _LOOKED_AT)):
+        reason = "is no text in any encoding that was tried; save it as UTF-8, or leave it out"
+        raise ParseFailed(name, reason, "bad_encoding")
     return text

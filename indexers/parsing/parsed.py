@@ -18,7 +18,12 @@ class ParsedDocument:
 
 @dataclass(frozen=True, slots=True)
 class ParseFailure:
-    """A file, or one row of it, that gives no document; what was indexed from it before is kept."""
+    """A file, or one row of it, that gives no document; what was indexed from it before is kept.
+
+    Kinds: `no_text`, `scanned`, `encrypted`, `bad_encoding`, `wrong_type` (not what its name says), `too_large`, `bomb`
+    (grows out of proportion when read), `unsafe_path`, `unparsable`, `unreadable` (by the system), and where a child
+    process parses also `timeout`, `memory` and `crashed`.
+    """
 
     path: str  # as it is shown to people: relative to the root, with a line number where there is one
     source_uri: str  # of the file

@@ -22,10 +22,11 @@ _ONE_AT_A_TIME = threading.Lock()
 
 # FPDF_GetLastError, as fpdfview.h of PDFium numbers it.
 _REASONS = {
-    3: "is damaged or cut off: no PDF reader could open it; get the file again",
-    4: "is encrypted: it asks for a password; remove the protection first",
-    5: "is encrypted by a method that is not supported; remove the protection first",
+    3: ("is damaged or cut off: no PDF reader could open it; get the file again", "unparsable"),
+    4: ("is encrypted: it asks for a password; remove the protection first", "encrypted"),
+    5: ("is encrypted by a method that is not supported; remove the protection first", "encrypted"),
 }
+_UNKNOWN = ("cannot be opened as a PDF", "unparsable")
 _HYPHEN = re.compile("[\ufffe\x02]\\s*")  # how PDFium marks a word that was divided at the end of a line
 
 
@@ -39,7 +40,8 @@ def parse_pdf(file: SourceFile, options: ParseOptions) -> ParsedDocument:
     title, pages = _read(file, content, options)
     empty = [number for number, page in enumerate(pages, 1) if not page.strip()]
     if len(empty) == len(pages):
-        raise ParseFailed(file.name, f"has no text on any of its {len(pages)} pages; run text recognition (OCR) first")
+        reason = f"has no text on any of its {len(pages)} pages; run text recognition (OCR) first"
+        raise ParseFailed(file.name, reason, "scanned")
     text, warnings = clean("\f".join(pages), keep_pages=True)
     require_text(text, file.name, options)
     if empty:
@@ -64,7 +66,7 @@ def _read(file: SourceFile, content: bytes, options: ParseOptions) -> tuple[str,
         try:
             pdf = pypdfium2.PdfDocument(content)
         except pypdfium2.PdfiumError as error:
-            raise ParseFailed(file.name, _REASONS.get(error.err_code, "cannot be opened as a PDF")) from error
+            raise ParseFailed(file.name, *_REASONS.get(error.err_code, _UNKNOWN)) from error
         try:
             title = " ".join(str(pdf.get_metadata_dict().get("Title") or "").split())
             return title, _pages(file, pdf, options)
@@ -87,5 +89,6 @@ def _pages(file: SourceFile, pdf: pypdfium2.PdfDocument, options: ParseOptions) 
         pages.append("\n".join(line.rstrip() for line in text.splitlines()))
         characters += len(text)
         if characters > options.max_text_characters:
-            raise ParseFailed(file.name, f"gives more than {options.max_text_characters} characters; split it")
+            reason = f"gives more than {options.max_text_characters} characters; split it"
+            raise ParseFailed(file.name, reason, "too_large")
     return pages

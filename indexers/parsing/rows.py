@@ -21,7 +21,7 @@ def row_document(file: SourceFile, number: int, row: Mapping[str, object]) -> Pa
     """
     text, warnings = clean(_text(row.get("text")))
     if not text or text.isspace():
-        return failed_row(file, number, "has no text in its field 'text'")
+        return failed_row(file, number, "has no text in its field 'text'", "no_text")
     fields = {key: value for key, value in row.items() if key not in _OWN_FIELDS}
     nested = row.get("metadata")
     if isinstance(nested, Mapping):
@@ -37,9 +37,9 @@ def row_document(file: SourceFile, number: int, row: Mapping[str, object]) -> Pa
     return ParsedDocument(Document(identity, title, text, metadata=metadata, source_uri=uri), warnings)
 
 
-def failed_row(file: SourceFile, number: int, reason: str) -> ParseFailure:
+def failed_row(file: SourceFile, number: int, reason: str, kind: str = "unparsable") -> ParseFailure:
     """Says what is wrong with one row."""
-    return ParseFailure(f"{file.name}:{number}", file.uri, reason)
+    return ParseFailure(f"{file.name}:{number}", file.uri, reason, kind)
 
 
 def bounded_lines(opened: BinaryIO, file: SourceFile, options: ParseOptions) -> Iterator[bytes]:
@@ -50,7 +50,7 @@ def bounded_lines(opened: BinaryIO, file: SourceFile, options: ParseOptions) -> 
     """
     while line := opened.readline(options.max_row_bytes + 1):
         if len(line) > options.max_row_bytes:
-            raise ParseFailed(file.name, f"has a line longer than {options.max_row_bytes} bytes")
+            raise ParseFailed(file.name, f"has a line longer than {options.max_row_bytes} bytes", "too_large")
         yield line
 
 

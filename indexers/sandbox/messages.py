@@ -16,9 +16,6 @@ from indexers.parsing.parsed import ParsedDocument, ParseFailure, SkippedFile, S
 from indexers.sandbox.frames import Json
 from indexers.types import Document, Metadata, Scalar, TextFormat
 
-_MAX_NAME = 100_000  # characters of ids, titles and URIs; what the index takes is less, and it says so by itself
-_MAX_WARNINGS = 1_000
-_MAX_FIELDS = 100_000
 _ROOM_BYTES = 1024 * 1024
 
 
@@ -54,8 +51,8 @@ def pack_item(item: SourceItem) -> dict[str, Json]:
     }
 
 
-def unpack_item(message: Mapping[str, Json], file: SourceFile, options: ParseOptions) -> SourceItem:
-    """Returns an item that is about this file and within its bounds.
+def unpack_item(message: Mapping[str, Json], file: SourceFile) -> SourceItem:
+    """Returns an item that is about this file; its size is bounded by that of the frame it came in.
 
     Raises:
         ValueError: it is not.
@@ -66,7 +63,7 @@ def unpack_item(message: Mapping[str, Json], file: SourceFile, options: ParseOpt
         return ParseFailure(path, file.uri, reason, kind)
     if "skipped" in message:
         return SkippedFile(file.name, _string(message, "reason"))
-    text = _string(message, "text", max(options.max_text_characters, options.max_row_bytes))
+    text = _string(message, "text")
     uri = _string(message, "uri")
     _require(uri.startswith(file.uri), "uri")
     identity, title = _string(message, "id"), _string(message, "title")
@@ -87,7 +84,7 @@ def _pack_value(value: Scalar | tuple[Scalar, ...]) -> Json:
 
 
 def _metadata(found: Json) -> Metadata:
-    _require(isinstance(found, dict) and len(found) <= _MAX_FIELDS, "metadata")
+    _require(isinstance(found, dict), "metadata")
     assert isinstance(found, dict)
     return {_sound(key): _value(value) for key, value in found.items()}
 
@@ -100,7 +97,7 @@ def _scalar(value: Json) -> Scalar:
     if isinstance(value, str):
         return _sound(value)
     if isinstance(value, dict):
-        at = datetime.fromisoformat(_string(value, "at", 100))
+        at = datetime.fromisoformat(_string(value, "at"))
         _require(at.tzinfo is not None, "at")
         return at
     _require(isinstance(value, int | float), "metadata")
@@ -109,14 +106,14 @@ def _scalar(value: Json) -> Scalar:
 
 
 def _warnings(found: Json) -> tuple[str, ...]:
-    _require(isinstance(found, list) and len(found) <= _MAX_WARNINGS, "warnings")
+    _require(isinstance(found, list), "warnings")
     assert isinstance(found, list)
     return tuple(_string({"warning": one}, "warning") for one in found)
 
 
-def _string(message: Mapping[str, Json], key: str, longest: int = _MAX_NAME) -> str:
+def _string(message: Mapping[str, Json], key: str) -> str:
     value = message.get(key)
-    _require(isinstance(value, str) and len(value) <= longest, key)
+    _require(isinstance(value, str), key)
     assert isinstance(value, str)
     return _sound(value)
 

@@ -106,7 +106,7 @@ class Child:
         longest = longest_answer_bytes(options)
         while "end" not in (answer := self._answer(self._limits.timeout_s, longest)):
             try:
-                item = unpack_item(answer, file, options)
+                item = unpack_item(answer, file)
             except ValueError as error:
                 raise self._lost("crashed", f"made its parser give {error}; it is not to be trusted") from error
             yield item
