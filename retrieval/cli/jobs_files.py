@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,7 +50,9 @@ def run(
     anything failed, and 3 when the run stopped before deleting much more than usual. Ctrl-C cancels the run; what was
     written stays.
     """
-    ended = asyncio.run(_run(session, file, allow_shrink, failures, tenant))
+    spec, folder = _loaded(file)
+    request = _Asked(allow_shrink, failures, tenant)
+    ended = asyncio.run(_run(session, spec, folder, request))
     print_json(ended) if session.json else show(run_pairs(ended))
     check_ended(ended)
 
@@ -153,13 +156,22 @@ def write_report(path: Path, run: dict[str, Any] | None) -> None:
     path.write_text(text if path.suffix == ".json" else report_html(report_from_json(text)), encoding="utf-8")
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How `headrace jobs run` was asked to run a job."""
+
+    allow_shrink: bool
+    failures: bool
+    tenant: str
+
+
 def _loaded(file: Path) -> tuple[JobSpec, str]:
     from indexers.jobs.files import load_job
 
     return load_job(file)
 
 
-async def _run(session: Session, file: Path, allow_shrink: bool, failures: bool, tenant: str) -> dict[str, Any]:
+async def _run(session: Session, spec: JobSpec, folder: str, asked: _Asked) -> dict[str, Any]:
     from datetime import UTC, datetime
 
     from indexers.jobs.state import Job, JobKey, RunRequest
@@ -168,13 +180,12 @@ async def _run(session: Session, file: Path, allow_shrink: bool, failures: bool,
     from retrieval.jobs.worker import run_here
     from retrieval.server.convert.jobs import run_to_pb
 
-    spec, folder = _loaded(file)
     here = Surroundings(session.load().settings, session.server, session.api_key)
-    if tenant and here.address() is not None:
+    if asked.tenant and here.address() is not None:
         raise WrongUse("--tenant is for runs without a server, where the API key decides the tenant")
     now = datetime.now(UTC)
-    job = Job(JobKey(tenant or here.tenant or DEFAULT_TENANT, spec.name), spec, folder, now)
-    request = RunRequest(allow_shrink, only_failures=failures, reason="the command line", trusted=True)
+    job = Job(JobKey(asked.tenant or here.tenant or DEFAULT_TENANT, spec.name), spec, folder, now)
+    request = RunRequest(asked.allow_shrink, only_failures=asked.failures, reason="the command line", trusted=True)
     with run_progress() as progress:
 
         def watcher(run: Run) -> None:

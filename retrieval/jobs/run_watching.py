@@ -43,11 +43,18 @@ class RunWatches:
         self._store = store
         self._pause = pause
         self._watched: dict[tuple[str, str], _Watched] = {}
+        self._ended: Exception | None = None
 
     @property
     def polled(self) -> int:
         """How many runs are polled now."""
         return len(self._watched)
+
+    def end(self, error: Exception) -> None:
+        """Lets all watchers go with the error, and those who come later too: a server that stops waits for no run."""
+        self._ended = error
+        for watched in self._watched.values():
+            watched.tell(None, error)
 
     async def watch(self, tenant: str, run_id: str) -> AsyncGenerator[Run, None]:
         """Yields the run as it is, and again whenever it has changed; ends with its end.
@@ -70,6 +77,8 @@ class RunWatches:
 
     @asynccontextmanager
     async def _joined(self, tenant: str, run_id: str) -> AsyncIterator[_Watched]:
+        if self._ended is not None:
+            raise self._ended
         key = (tenant, run_id)
         watched = self._watched.get(key)
         if watched is None or watched.error is not None:

@@ -69,6 +69,10 @@ class JobDesk:
         self._watches = RunWatches(store)
         self.now = now
 
+    def end_watches(self, error: Exception) -> None:
+        """Lets all who watch runs go with the error."""
+        self._watches.end(error)
+
     async def submit(self, tenant: str, asked: Submission, by: str) -> tuple[JobView, Run | None]:
         """Declares a job, or declares it anew, and queues a run if asked to; `by` is who asks.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,14 @@ def test_spec_to_toml_leaves_out_defaults() -> None:
     assert spec_to_toml(parse_job(MINIMAL, "handbook", "x")) == (
         'name = "handbook"\ncollection = "books"\n\n[source]\nkind = "folder"\npath = "docs"\n'
     )
+
+
+def _documented() -> list[str]:
+    text = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
+    return [block for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[source]" in block]
+
+
+@pytest.mark.parametrize("block", _documented(), ids=lambda block: block.split('kind = "')[1].partition('"')[0])
+def test_examples_of_the_documentation_parse(block: str) -> None:
+    """Every job file that the page shows is one."""
+    assert parse_job(block if block.startswith("collection") else f'collection = "x"\n{block}', "x", "x").name == "x"

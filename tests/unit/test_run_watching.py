@@ -9,6 +9,7 @@ import pytest
 
 from indexers.errors import JobStoreUnavailable, RunNotFound
 from indexers.jobs.state import JobKey, Run, RunRequest, RunState
+from retrieval.errors import ShuttingDown
 from retrieval.jobs.run_watching import RunWatches
 from tests.fakes.job_store import MemoryJobStore
 from tests.fakes.jobs import declared
@@ -135,3 +136,17 @@ async def test_watch_ends_with_the_store() -> None:
     store.broken = False
     async with aclosing(watches.watch("acme", run.run_id)) as states:
         assert (await anext(states)).run_id == run.run_id
+
+
+async def test_watchers_are_let_go_when_the_server_stops() -> None:
+    """A stop does not wait for a run that somebody watches, and nobody begins to watch."""
+    store, beat = MemoryJobStore(), _Beat()
+    run, watches = await _run(store), RunWatches(store, beat)
+    async with aclosing(watches.watch("acme", run.run_id)) as states:
+        await anext(states)
+        watches.end(ShuttingDown())
+        with pytest.raises(ShuttingDown):
+            await anext(states)
+    with pytest.raises(ShuttingDown):
+        await anext(watches.watch("acme", run.run_id))
+    assert watches.polled == 0
