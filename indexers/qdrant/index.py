@@ -23,6 +23,7 @@ from indexers.page_token import read_page_token, write_page_token
 from indexers.qdrant.building import QdrantBuilding
 from indexers.qdrant.conditions import of_tenant, within
 from indexers.qdrant.documents import chunk_ids, document_ids, owned
+from indexers.qdrant.export import QdrantExport
 from indexers.qdrant.options import QdrantOptions
 from indexers.qdrant.points import PASSAGE, STORED, SUMMARY, document_of, passage_of, point_id, stored_of, summary_of
 from indexers.qdrant.searching import candidates_of, search_requests, token_request, token_scores
@@ -178,6 +179,10 @@ class QdrantIndex:
             self._store.count(self._names.documents, passing), self._store.count(self._names.chunks, passing)
         )
         return Counts(documents, chunks)
+
+    def export(self) -> QdrantExport:
+        """Returns what reads the documents back as they were written."""
+        return QdrantExport(self._store, self._names, self._view.codec)
 
     async def redefine(self, fields: dict[str, FieldType], description: str) -> None:
         """Changes the schema and the description; new fields are served once a new generation has them.

@@ -25,6 +25,7 @@ from retrieval.cli import (
     retrieve,
     route,
     serve,
+    transfer,
     worker,
 )
 
@@ -64,6 +65,7 @@ app.command("serve")(serve.serve)
 app.command("index")(index.index)
 app.command("ask")(ask.ask)
 app.command("retrieve")(retrieve.retrieve)
+collections.commands.command("transfer")(transfer.transfer)
 app.add_typer(collections.commands, name="collections")
 app.add_typer(documents.commands, name="documents")
 app.add_typer(jobs.commands, name="jobs")
