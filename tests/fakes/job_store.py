@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from itertools import count
+from dataclasses import replace
+from datetime import timedelta
 
-from indexers.errors import JobNotFound, LeaseLost, RunActive, RunNotFound
+from indexers.errors import JobNotFound, RunActive, RunNotFound
 from indexers.jobs.state import (
-    DocumentRecord,
-    DocumentState,
-    Failure,
-    ItemLease,
-    ItemOutcome,
     ItemState,
     Job,
     JobKey,
@@ -23,50 +15,13 @@ from indexers.jobs.state import (
     RunRequest,
     RunState,
 )
-from indexers.sources.source import ItemRef
+from tests.fakes.job_store_items import ENDED_ITEMS, EPOCH, Kept, MemoryItems
 
-_ENDED_ITEMS = frozenset({ItemState.DONE, ItemState.SKIPPED, ItemState.FAILED})
-_GONE = frozenset({DocumentState.DELETING, DocumentState.DELETED})
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+__all__ = ["EPOCH", "MemoryJobStore"]
 
 
-@dataclass
-class _Item:
-    ref: ItemRef
-    state: ItemState = ItemState.QUEUED
-    due: datetime = EPOCH
-    worker: str = ""
-    until: datetime = EPOCH
-    fence: int = 0
-    attempt: int = 0
-    kind: str = ""
-
-
-@dataclass
-class _Kept:
-    run: Run
-    until: datetime = EPOCH
-    fence: int = 0
-    items: dict[str, _Item] = field(default_factory=dict)
-    documents: dict[str, DocumentRecord] = field(default_factory=dict)
-
-
-class MemoryJobStore:
+class MemoryJobStore(MemoryItems):
     """Everything in dictionaries; nothing outlives the process."""
-
-    def __init__(self, now: Callable[[], datetime] | None = None) -> None:
-        self.moment = EPOCH
-        self._now = now or (lambda: self.moment)
-        self._numbers = count(1)
-        self._jobs: dict[JobKey, Job] = {}
-        self._runs: dict[str, _Kept] = {}
-        self._dead: dict[JobKey, dict[tuple[str, str], Failure]] = {}
-        self._values: dict[JobKey, dict[str, bytes]] = {}
-        self.reads = 0  # of runs, so that tests see how often somebody polls
-
-    def pass_s(self, seconds: float) -> None:
-        """Moves the clock."""
-        self.moment += timedelta(seconds=seconds)
 
     async def put_job(self, job: Job) -> None:
         """Declares a job."""
@@ -97,7 +52,7 @@ class MemoryJobStore:
         self._refuse_active(key)
         run_id = f"run-{next(self._numbers):08d}"
         run = Run(run_id, key, job.spec, job.base_folder, request, RunState.QUEUED, self._now())
-        self._runs[run_id] = _Kept(run)
+        self._runs[run_id] = Kept(run)
         return self._view(self._runs[run_id])
 
     async def get_run(self, tenant: str, run_id: str) -> Run:
@@ -159,120 +114,6 @@ class MemoryJobStore:
             self._end(kept, RunState.CANCELLED, "it was cancelled before a worker took it", "")
         return self._view(kept)
 
-    async def offer(self, claim: RunClaim, refs: Sequence[ItemRef]) -> None:
-        """Queues items."""
-        kept = self._claimed(claim)
-        for ref in refs:
-            kept.items.setdefault(ref.uri, _Item(ref))
-
-    async def fail_scanned(self, claim: RunClaim, uri: str, name: str, outcome: ItemOutcome) -> None:
-        """Notes what the scan could not list, or leaves out."""
-        kept = self._claimed(claim)
-        item = _Item(ItemRef(uri, name, ""), outcome.state, kind=outcome.kind, attempt=1)
-        kept.items[uri] = item
-        self._note(kept, item, "", outcome.reason)
-
-    async def lease_items(
-        self, run_id: str, worker: str, limit: int, lease_s: float, *, attempts: int = 100
-    ) -> list[ItemLease]:
-        """Leases items that are free."""
-        kept, now = self._runs.get(run_id), self._now()
-        leases: list[ItemLease] = []
-        for item in kept.items.values() if kept and not kept.run.state.ended else ():
-            lapsed = item.state is ItemState.LEASED and item.until <= now
-            if len(leases) == limit or not (lapsed or (item.state is ItemState.QUEUED and item.due <= now)):
-                continue
-            if lapsed and item.attempt >= attempts:
-                item.state, item.kind = ItemState.FAILED, "worker_died"
-                assert kept is not None
-                self._note(kept, item, "", "its worker died, each time that it was tried")
-                continue
-            item.state, item.worker, item.until = ItemState.LEASED, worker, now + timedelta(seconds=lease_s)
-            item.fence += 1
-            item.attempt += 1
-            assert kept is not None
-            leases.append(_lease(kept, item))
-        return leases
-
-    async def renew_items(self, leases: Sequence[ItemLease], lease_s: float) -> list[ItemLease]:
-        """Prolongs leases."""
-        held = [(lease, item) for lease in leases if (item := self._held(lease))]
-        for _, item in held:
-            item.until = self._now() + timedelta(seconds=lease_s)
-        return [lease for lease, _ in held]
-
-    async def settle(self, settled: Sequence[tuple[ItemLease, ItemOutcome]]) -> list[ItemLease]:
-        """Ends leases."""
-        lost = []
-        for lease, outcome in settled:
-            item = self._held(lease)
-            if item is None:
-                lost.append(lease)
-                continue
-            item.state, item.worker, item.kind = outcome.state, "", outcome.kind
-            item.due = self._now() + timedelta(seconds=outcome.retry_in_s)
-            self._note(self._runs[lease.run_id], item, "", outcome.reason)
-        return lost
-
-    async def record(self, run_id: str, worker: str, documents: Sequence[DocumentRecord]) -> None:
-        """Notes states of documents."""
-        kept = self._runs[run_id]
-        for record in documents:
-            before = kept.documents.get(record.document_id)
-            if record.state is DocumentState.UNCHANGED and before and before.state is DocumentState.VERIFIED:
-                continue
-            kept.documents[record.document_id] = record
-            dead = self._dead.setdefault(kept.run.key, {})
-            place = (record.item_uri, record.document_id)
-            if record.state is DocumentState.FAILED:
-                dead[place] = Failure(
-                    run_id,
-                    record.item_uri,
-                    record.document_id,
-                    record.document_id,
-                    record.reason,
-                    record.kind,
-                    record.attempt,
-                    self._now(),
-                )
-            elif record.state in {DocumentState.VERIFIED, DocumentState.UNCHANGED, DocumentState.DELETED}:
-                dead.pop(place, None)
-
-    async def seen(self, run_id: str, document_ids: Sequence[str]) -> set[str]:
-        """Returns which documents have come by."""
-        documents = self._runs[run_id].documents
-        return {one for one in document_ids if one in documents and documents[one].state not in _GONE}
-
-    async def failed_items(self, run_id: str) -> list[str]:
-        """Returns the items whose documents are to be kept."""
-        kept = {ItemState.DONE, ItemState.SKIPPED}
-        return sorted(uri for uri, item in self._runs[run_id].items.items() if item.state not in kept)
-
-    async def documents(
-        self, run_id: str, states: Sequence[DocumentState] = (), after: str = "", limit: int = 1_000
-    ) -> list[DocumentRecord]:
-        """Returns documents by id."""
-        found = [
-            record
-            for document_id, record in sorted(self._runs[run_id].documents.items())
-            if document_id > after and (not states or record.state in states)
-        ]
-        return found[:limit]
-
-    async def failures(self, key: JobKey, after: str = "", limit: int = 1_000) -> list[Failure]:
-        """Returns dead letters."""
-        dead = self._dead.get(key, {})
-        return [failure for place, failure in sorted(dead.items()) if place[0] > after][:limit]
-
-    async def next_due_s(self, run_id: str) -> float | None:
-        """Returns when something is due."""
-        times = [
-            item.due if item.state is ItemState.QUEUED else item.until
-            for item in self._runs[run_id].items.values()
-            if item.state not in _ENDED_ITEMS
-        ]
-        return max(0.0, (min(times) - self._now()).total_seconds()) if times else None
-
     async def release(self, worker: str) -> None:
         """Gives back what a worker holds."""
         for kept in self._runs.values():
@@ -293,18 +134,6 @@ class MemoryJobStore:
         }
         return runs | items
 
-    async def remember(self, key: JobKey, name: str, value: bytes) -> None:
-        """Keeps a value."""
-        values = self._values.setdefault(key, {})
-        values[name] = value
-        if not value:
-            del values[name]
-
-    async def recall(self, key: JobKey, names: Sequence[str]) -> dict[str, bytes]:
-        """Returns values."""
-        values = self._values.get(key, {})
-        return {name: values[name] for name in names if name in values}
-
     async def prune(self, key: JobKey, keep_runs: int) -> None:
         """Forgets old runs' items and documents."""
         for kept in [kept for _, kept in sorted(self._runs.items(), reverse=True) if kept.run.key == key][keep_runs:]:
@@ -319,62 +148,12 @@ class MemoryJobStore:
             if kept.run.key == key and not kept.run.state.ended:
                 raise RunActive(key.name, run_id)
 
-    def _own(self, tenant: str, run_id: str) -> _Kept:
+    def _own(self, tenant: str, run_id: str) -> Kept:
         kept = self._runs.get(run_id)
         if kept is None or kept.run.key.tenant != tenant:
             raise RunNotFound(run_id)
         return kept
 
-    def _claimed(self, claim: RunClaim) -> _Kept:
-        kept = self._runs.get(claim.run.run_id)
-        if kept is None or kept.fence != claim.fence or kept.run.state is not RunState.RUNNING:
-            raise LeaseLost(f"run {claim.run.run_id}")
-        return kept
-
-    def _held(self, lease: ItemLease) -> _Item | None:
-        kept = self._runs.get(lease.run_id)
-        item = kept.items.get(lease.uri) if kept else None
-        held = item is not None and item.state is ItemState.LEASED and item.fence == lease.fence
-        return item if held else None
-
-    def _end(self, kept: _Kept, state: RunState, reason: str, report: str) -> None:
-        kept.items = {uri: item for uri, item in kept.items.items() if item.state in _ENDED_ITEMS}
+    def _end(self, kept: Kept, state: RunState, reason: str, report: str) -> None:
+        kept.items = {uri: item for uri, item in kept.items.items() if item.state in ENDED_ITEMS}
         kept.run = replace(kept.run, state=state, reason=reason, report=report, ended_at=self._now())
-
-    def _note(self, kept: _Kept, item: _Item, document_id: str, reason: str) -> None:
-        dead = self._dead.setdefault(kept.run.key, {})
-        if item.state is ItemState.FAILED:
-            uri, name = item.ref.uri, item.ref.name
-            failure = Failure(kept.run.run_id, uri, document_id, name, reason, item.kind, item.attempt, self._now())
-            dead[uri, document_id] = failure
-        elif item.state in _ENDED_ITEMS:
-            dead.pop((item.ref.uri, document_id), None)
-
-    def _view(self, kept: _Kept) -> Run:
-        if not kept.items and not kept.documents:
-            return kept.run
-        failed = [item.kind for item in kept.items.values() if item.state is ItemState.FAILED]
-        failed += [one.kind for one in kept.documents.values() if one.state is DocumentState.FAILED]
-        return replace(
-            kept.run,
-            items=dict(Counter(item.state for item in kept.items.values())),
-            documents=dict(Counter(one.state for one in kept.documents.values())),
-            chunks=sum(one.chunk_count for one in kept.documents.values()),
-            tokens=sum(one.token_count for one in kept.documents.values()),
-            failures=dict(Counter(failed)),
-        )
-
-
-def _lease(kept: _Kept, item: _Item) -> ItemLease:
-    ref = item.ref
-    return ItemLease(
-        kept.run.run_id,
-        kept.run.key,
-        ref.uri,
-        ref.name,
-        ref.fingerprint,
-        ref.size_bytes,
-        item.worker,
-        item.fence,
-        item.attempt,
-    )
