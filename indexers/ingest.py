@@ -92,6 +92,20 @@ class Indexer:
         outcomes = tuple(became[document.document_id] for document in documents)
         return UpsertReport(outcomes, self._index.epoch)
 
+    async def encode(self, documents: Sequence[Document], work_class: WorkClass) -> list[Encoded]:
+        """Chunks and encodes documents, which are checked already, without asking or writing anything; in order."""
+        return await self._encode([self._fingerprinted(document) for document in documents], work_class)
+
+    async def write(self, encoded: Sequence[Encoded], since: int | None = None) -> UpsertReport:
+        """Writes what was encoded, here or elsewhere; with `since` what nobody has changed since.
+
+        Raises:
+            InvalidVector: names the documents; nothing was written.
+            IndexUnavailable: the store cannot be reached.
+        """
+        written = await self._write(list(encoded), since)
+        return UpsertReport(tuple(one.outcome for one in written), self._index.epoch)
+
     async def run(
         self, items: Iterable[SourceItem], roots: Sequence[str] = (), progress: Progress | None = None
     ) -> IndexReport:

@@ -9,8 +9,9 @@ from indexers.documents import document_fingerprint
 from indexers.index import Index
 from indexers.ingest import Indexer
 from indexers.jobs.target import Looked
+from indexers.preparation import Encoded
 from indexers.reports import UpsertReport
-from indexers.types import Document, FieldType
+from indexers.types import CollectionDefinition, Document, FieldType
 
 
 class IndexTarget:
@@ -21,6 +22,11 @@ class IndexTarget:
         self._index = index
         self._indexer = indexer
         self._builds = builds
+
+    @property
+    def definition(self) -> CollectionDefinition:
+        """What the collection promises."""
+        return self._index.definition
 
     @property
     def fields(self) -> Mapping[str, FieldType]:
@@ -39,6 +45,15 @@ class IndexTarget:
     async def write(self, documents: Sequence[Document], since: int) -> UpsertReport:
         """Chunks, encodes and writes what nobody has changed since."""
         return await self._indexer.upsert(documents, WorkClass.BULK, since)
+
+    async def write_encoded(self, encoded: Sequence[Encoded], since: int) -> UpsertReport:
+        """Writes what was chunked and encoded elsewhere; one outcome a document, in order."""
+        return await self._indexer.write(encoded, since)
+
+    @property
+    def shaping(self) -> str:
+        """What shapes a stored fingerprint besides the document."""
+        return self._indexer.shaping
 
     async def delete(self, document_ids: Sequence[str], since: int) -> int:
         """Deletes what nobody has written since; returns how many were there."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from encoders.cpu import usable_cpus
-from indexers.jobs.running.parts import RunParts
+from indexers.errors import JobError
+from indexers.jobs.index_target import IndexTarget
+from indexers.jobs.running.parts import ItemsOf, RunParts
 from indexers.jobs.state import JobKey, Run
 from indexers.jobs.store import JobStore
 from indexers.jobs.target import Target
@@ -17,7 +19,7 @@ from indexers.sandbox.pool import ParserPool, SandboxLimits
 from indexers.sources.access import SourceAccess
 from indexers.sources.open import open_source
 from retrieval.identity import DEFAULT_TENANT
-from retrieval.jobs.local_target import local_target
+from retrieval.jobs.local_target import chunking_of, local_target
 from retrieval.jobs.remote_target import Connection, RemoteTarget
 from retrieval.server.endpoint_file import running_server
 from retrieval.settings import Settings
@@ -81,6 +83,7 @@ async def run_parts(here: Surroundings, store: JobStore, run: Run, worker: str) 
         parsers = ParserPool(SandboxLimits(parsing.timeout_s, parsing.max_memory_bytes), processes)
         stack.callback(parsers.close)
         target = await stack.enter_async_context(_target(here, run))
+        items_of = stack.enter_context(_on_cluster(here, run, access, target)) if spec.engine == "ray" else None
         yield RunParts(
             store=store,
             source=source,
@@ -91,7 +94,31 @@ async def run_parts(here: Surroundings, store: JobStore, run: Run, worker: str) 
             lease_s=settings.jobs.lease_s,
             items_per_lease=settings.jobs.items_per_lease,
             readers=processes + 1,
+            items_of=items_of,
         )
+
+
+@contextmanager
+def _on_cluster(here: Surroundings, run: Run, access: SourceAccess, target: Target) -> Iterator[ItemsOf]:
+    """Joins the Ray cluster that works on the items.
+
+    Raises:
+        JobError: Ray is not there, or a server holds the data folder, so that this process cannot write.
+    """
+    from retrieval.jobs.ray.cluster import cluster  # noqa: PLC0415 - of the extra `ray`
+    from retrieval.jobs.ray.stages import StageOptions  # noqa: PLC0415
+    from retrieval.jobs.ray.working import RayItems  # noqa: PLC0415
+
+    settings, spec = here.settings, run.spec
+    if not isinstance(target, IndexTarget):
+        raise JobError('engine = "ray" writes by itself: stop the server of the data folder, or use a Qdrant server')
+    if spec.enrich:
+        raise JobError('engine = "ray" has no enrichment; use engine = "local" for this job')
+    with cluster(settings.jobs.ray_address, usable_cpus()) as joined:
+        options = StageOptions(
+            settings, spec, run.base_folder, access, chunking_of(spec.chunking), target.definition, target.shaping
+        )
+        yield lambda parts, claimed, collected: RayItems(parts, claimed, joined, options, collected)
 
 
 @asynccontextmanager

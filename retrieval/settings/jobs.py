@@ -29,6 +29,10 @@ class JobsSettings(Section):
     keep_runs: int = Field(default=20, ge=1, le=10_000)
     """Runs of a job whose documents are remembered."""
 
+    ray_address: str = ""
+    """The Ray cluster of jobs with `engine = "ray"`: `auto` for the one that this machine belongs to, or the address of
+    its head; empty starts one on this machine for the time of a run."""
+
     file_roots: tuple[Path, ...] = ()
     """Folders below which jobs that are submitted to a server may read files, repositories and databases. `headrace
     jobs run` reads whatever its user can."""

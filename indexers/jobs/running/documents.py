@@ -47,7 +47,7 @@ class DocumentWriting:
             IndexerError: the target does not take the work.
         """
         prepared, settled = await asyncio.to_thread(self._preparing.prepare, batch)
-        await self._record(_parsed(one) for one in prepared)
+        await self._record(parsed_record(one) for one in prepared)
         looked = await self._look([one.name for one in prepared])
         new, found = self._compare(prepared, looked)
         writable, added = await self._add(new, looked)
@@ -101,9 +101,9 @@ class DocumentWriting:
         documents = [one.document for one in writable]
         since = min(one.prepared.item.since for one in writable)
         report = await self._reaching.reach(lambda: self._parts.target.write(documents, since))
-        await self._record(_written(one, outcome) for one, outcome in zip(writable, report.outcomes, strict=True))
+        await self._record(written_record(one, outcome) for one, outcome in zip(writable, report.outcomes, strict=True))
         looked = await self._look([one.prepared.name for one in writable])
-        return [_proven(one, outcome, looked) for one, outcome in zip(writable, report.outcomes, strict=True)]
+        return [proven(one, outcome, looked) for one, outcome in zip(writable, report.outcomes, strict=True)]
 
     async def _look(self, document_ids: Sequence[str]) -> Looked:
         return await self._reaching.reach(lambda: self._parts.target.look(document_ids))
@@ -118,12 +118,14 @@ def _is_what_was_written(stored: StoredDocument, outcome: DocumentOutcome) -> bo
     return (stored.fingerprint, stored.chunk_count) == (outcome.fingerprint, outcome.chunk_count)
 
 
-def _parsed(one: Prepared) -> DocumentRecord:
+def parsed_record(one: Prepared) -> DocumentRecord:
+    """Returns the record of a document that has come out of its item."""
     lease = one.item.lease
     return DocumentRecord(one.name, lease.uri, DocumentState.PARSED, attempt=lease.attempt)
 
 
-def _written(one: Writable, outcome: DocumentOutcome) -> DocumentRecord | None:
+def written_record(one: Writable, outcome: DocumentOutcome) -> DocumentRecord | None:
+    """Returns the record of a document whose write was acknowledged; None for another outcome."""
     if outcome.status is not DocumentStatus.WRITTEN:
         return None
     return _record_of(one, outcome, DocumentState.WRITTEN)
@@ -142,7 +144,7 @@ def _record_of(one: Writable, outcome: DocumentOutcome, state: DocumentState) ->
     )
 
 
-def _proven(one: Writable, outcome: DocumentOutcome, looked: Looked) -> Settled:
+def proven(one: Writable, outcome: DocumentOutcome, looked: Looked) -> Settled:
     """Says what became of a document that was sent, by what the collection holds of it now."""
     prepared, stored = one.prepared, looked.documents.get(outcome.document_id)
     if outcome.status is DocumentStatus.FAILED:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
+from typing import Protocol
 
 from indexers.jobs.running.batches import Batches
 from indexers.jobs.running.known import Known
@@ -25,6 +26,22 @@ from indexers.jobs.state import DocumentRecord, DocumentState, ItemOutcome, Item
 from indexers.parsing.parsed import ParsedDocument, ParseFailure
 
 _LOOK_AGAIN_S = 0.5  # at a queue that has nothing due
+
+
+class WorksOnItems(Protocol):
+    """Whoever works on the items of a run: this process, or a cluster that it leads."""
+
+    def wake(self) -> None:
+        """Has it look at the queue at once: something was offered, or nothing more will be."""
+        ...
+
+    async def renew(self) -> None:
+        """Prolongs the leases that it holds; what comes of those that it has lost is of no matter any more."""
+        ...
+
+    async def work(self, more_to_come: Callable[[], bool]) -> None:
+        """Works until nothing is left to lease and nothing more will come."""
+        ...
 
 
 class ItemWorker:

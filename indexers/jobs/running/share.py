@@ -11,7 +11,7 @@ from indexers.jobs.running.adding import Adding
 from indexers.jobs.running.batches import Batches
 from indexers.jobs.running.collecting import Collected
 from indexers.jobs.running.documents import DocumentWriting
-from indexers.jobs.running.items import ItemWorker
+from indexers.jobs.running.items import ItemWorker, WorksOnItems
 from indexers.jobs.running.known import Known
 from indexers.jobs.running.mapping import DocumentMapping
 from indexers.jobs.running.parts import RunParts
@@ -30,7 +30,7 @@ PARSERS = 1  # raised whenever the parsers make other documents of the same file
 class Share:
     """The parts that a run shares with others are in `RunParts`; these are this process' own."""
 
-    items: ItemWorker
+    items: WorksOnItems
     known: Known
     collected: Collected
 
@@ -47,7 +47,8 @@ def share_of(parts: RunParts, run: Run) -> Iterator[Share]:
         writing = DocumentWriting(parts, preparing, adding, known, run.run_id)
         reader = ItemReader(parts, parse_options(parsing))
         batches = Batches(writing, collected)
-        yield Share(ItemWorker(parts, run, reader, batches, known), known, collected)
+        here = ItemWorker(parts, run, reader, batches, known)
+        yield Share(parts.items_of(parts, run, collected) if parts.items_of else here, known, collected)
     finally:
         known.close()
 

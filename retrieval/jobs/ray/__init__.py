@@ -1,0 +1,1 @@
+"""Runs of jobs over a Ray cluster; needs the extra `ray`."""
