@@ -131,9 +131,10 @@ class QdrantIndex:
         return await self._writing.delete(await document_ids(self._store, self._names, passing), None)
 
     async def look_up(self, document_ids: Sequence[str]) -> dict[str, StoredDocument]:
-        """Returns what is stored under each id that is there."""
+        """Returns what is stored under each id that is there, when no write is half done: who compares relies on it."""
         if not document_ids:
             return {}
+        await self._writing.settle()
         ids = [point_id(one) for one in document_ids]
         found = await self._store.retrieve(self._names.documents, ids, STORED, strictly=True)
         return {one.payload["document_id"]: stored_of(one) for one in found if one.payload}

@@ -26,6 +26,7 @@ async def repair(store: QdrantStore, names: PhysicalNames, tombstones: Tombstone
     """Repairs the write with this sequence, and returns the ids of the documents whose deletion it has completed."""
     deleted = await tombstones.of_write(unfinished)
     await remove(store, names, deleted)
+    await tombstones.put(deleted, unfinished - 1)
     begun = await _begun(store, names, unfinished)
     there = await _sequences(store, names, begun)
     await _mark_incomplete(store, names, [one for one in begun if there.get(one, unfinished) != unfinished], unfinished)
@@ -33,7 +34,7 @@ async def repair(store: QdrantStore, names: PhysicalNames, tombstones: Tombstone
     if never:
         await tombstones.put(never, unfinished, fences=False)
         await remove(store, names, never)
-    # Who tries again knows the sequence before this one; what is his own must not keep him from it.
+    # Who tries again knows the sequence before this one; what is his own, deletions too, must not keep him from it.
     whole = of_tenant(names.key.tenant, number("write_sequence", unfinished))
     await store.set_payload(names.documents, {"write_sequence": unfinished - 1}, whole)
     return deleted

@@ -72,6 +72,13 @@ class QdrantWriting:
             finally:
                 await lease.drop()
 
+    async def settle(self) -> None:
+        """Waits for a write that is under way; one that broke off is made good."""
+        await self._view.refresh()
+        if self._view.state.unfinished:
+            async with self.turn():
+                pass
+
     async def close(self) -> None:
         """Lets started writes finish."""
         await self._tasks.drain()

@@ -26,6 +26,7 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
         self.aliases: dict[str, str] = {}
         self.calls: list[str] = []
         self.fail_next: dict[str, grpcio.StatusCode] = {}
+        self.dies_after: int | None = None  # calls that are still answered; None for all
         self.hang: set[str] = set()
         self.cancelled: list[str] = []
         self.declared: dict[str, Any] = {}  # the parameters of dense vectors by name, as they came last
@@ -39,6 +40,10 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
     async def _enter(self, name: str, context: Any) -> None:
         self.calls.append(name)
         self.api_keys |= {value for key, value in context.invocation_metadata() if key == "api-key"}
+        if self.dies_after is not None:
+            self.dies_after -= 1
+            if self.dies_after < 0:
+                await context.abort(grpcio.StatusCode.UNAVAILABLE, "nobody hears the writer any more")
         if name in self.hang:
             try:
                 await asyncio.Event().wait()
