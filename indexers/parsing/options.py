@@ -37,7 +37,8 @@ class SourceFile:
     @property
     def stem(self) -> str:
         """The title of last resort."""
-        return self.path.stem.replace("_", " ").replace("-", " ").strip() or self.path.name
+        stem = self.path.stem.replace("_", " ").replace("-", " ").strip() or self.path.name
+        return _SURROGATES.sub("\ufffd", stem)  # a name that is no valid UTF-8 has some
 
 
 def read_bounded(file: SourceFile, options: ParseOptions) -> bytes:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from indexers.sandbox.frames import HEAD, Json, pack, unpack
 from indexers.sandbox.limits import SandboxLimits
 from indexers.sandbox.messages import longest_answer_bytes, pack_request, unpack_item
 
+_PROGRAM = (sys.executable, "-P", "-m", "indexers.sandbox.child")
 _BLOCK = 256 * 1024
 _SMALL_BYTES = 1024
 _ROOT = Path(__file__).parents[2]  # where the package `indexers` is found
@@ -40,9 +41,10 @@ class ChildLost(Exception):
 class Child:
     """One place in the pool; the process in it is replaced when it ends."""
 
-    def __init__(self, limits: SandboxLimits, folder: Path) -> None:
+    def __init__(self, limits: SandboxLimits, folder: Path, program: Sequence[str] = _PROGRAM) -> None:
         self._limits = limits
         self._folder = folder
+        self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self._read = bytearray()
         self._busy = False
@@ -64,10 +66,9 @@ class Child:
         if self._stopped:
             raise SourceUnavailable("parser", "parsing was stopped")
         limits = self._limits
-        command = [sys.executable, "-P", "-m", "indexers.sandbox.child"]
         try:
             self._process = subprocess.Popen(  # noqa: S603  # our own program
-                [*command, str(limits.max_memory_bytes), str(limits.timeout_s)],
+                [*self._program, str(limits.max_memory_bytes), str(limits.timeout_s)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
