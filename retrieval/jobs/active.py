@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from indexers.jobs.state import Job, Run
+from indexers.jobs.state import Job, JobKey, Run
 from indexers.jobs.store import JobStore
 
 
@@ -12,11 +12,13 @@ async def newest_runs(store: JobStore) -> list[tuple[Job, Run | None]]:
     Raises:
         JobStoreUnavailable: the store cannot be asked.
     """
-    found: list[tuple[Job, Run | None]] = []
-    for job in await store.list_jobs():
-        runs = await store.list_runs(job.key.tenant, job.key.name, limit=1)
-        found.append((job, runs[0] if runs else None))
-    return found
+    return [(job, await newest_run(store, job.key)) for job in await store.list_jobs()]
+
+
+async def newest_run(store: JobStore, key: JobKey) -> Run | None:
+    """Returns a job's newest run; None when it was never run. Raises: JobStoreUnavailable."""
+    runs = await store.list_runs(key.tenant, key.name, limit=1)
+    return runs[0] if runs else None
 
 
 async def active_runs(store: JobStore) -> list[Run]:

@@ -18,12 +18,12 @@ from typing import TypeAlias
 
 import structlog
 
-from indexers.errors import JobError, JobStoreUnavailable, RunActive, SourceError
+from indexers.errors import JobError, JobNotFound, JobStoreUnavailable, RunActive, SourceError
 from indexers.jobs.state import Job, JobKey, Run, RunRequest
 from indexers.jobs.store import JobStore
-from indexers.jobs.when import next_time
+from indexers.jobs.when import has_schedule, next_time
 from indexers.sources.source import Source, Watched
-from retrieval.jobs.active import newest_runs
+from retrieval.jobs.active import newest_run
 
 TICK_S = 1.0
 SLOT = "schedule.slot"
@@ -79,18 +79,23 @@ class Scheduler:
             JobStoreUnavailable: the store cannot be asked.
         """
         watched: dict[JobKey, Job] = {}
-        for job, last in await newest_runs(self._store):
-            if job.paused:
+        for job in await self._store.list_jobs():
+            if job.paused or not has_schedule(job.spec.schedule):
                 continue
             if job.spec.schedule.watch:
                 watched[job.key] = job
+            last = await newest_run(self._store, job.key)
             if last is None or last.state.ended:
                 await self._start_if_due(job, last)
         await self._watch_only(watched)
 
     async def _start_if_due(self, job: Job, last: Run | None) -> None:
         slots = await self._store.recall(job.key, [SLOT])
-        slot = _slot_of(job, last, slots.get(SLOT, b"").decode())
+        try:
+            slot = _slot_of(job, last, slots.get(SLOT, b"").decode())
+        except ValueError as error:
+            _log.error("schedule_not_kept", job=job.key.name, reason=str(error))
+            return
         if slot is None or slot > self._now():
             return
         reason = f"the schedule, due {slot.isoformat()}"
@@ -103,6 +108,8 @@ class Scheduler:
             await self._store.submit(key, RunRequest(reason=reason))
         except RunActive:
             return False  # another server was faster
+        except JobNotFound:
+            return True  # it was removed just now
         self._submitted()
         return True
 

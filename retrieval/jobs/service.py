@@ -14,6 +14,7 @@ from indexers.jobs.state import Failure, Job, JobKey, Run, RunRequest
 from indexers.jobs.store import JobStore
 from indexers.jobs.when import has_schedule, next_time
 from indexers.sources.access import SourceAccess
+from retrieval.jobs.active import newest_run
 from retrieval.jobs.bounds import check_bounds, checked_base
 from retrieval.jobs.run_watching import RunWatches
 
@@ -112,10 +113,10 @@ class JobDesk:
             if run.key != key:
                 raise RunNotFound(run_id)
             return run
-        newest = await self._store.list_runs(key.tenant, key.name, limit=1)
-        if not newest:
+        newest = await newest_run(self._store, key)
+        if newest is None:
             raise RunNotFound(f"the newest of {key.name}")
-        return newest[0]
+        return newest
 
     async def job_of(self, tenant: str, run_id: str) -> JobKey:
         """Returns the job that a run carries out. Raises: RunNotFound."""
@@ -173,9 +174,9 @@ class JobDesk:
             RunActive: a run has not ended.
         """
         job = await self._store.get_job(key)
-        for run in await self._store.list_runs(key.tenant, key.name, limit=1):
-            if not run.state.ended:
-                raise RunActive(key.name, run.run_id)
+        run = await newest_run(self._store, key)
+        if run is not None and not run.state.ended:
+            raise RunActive(key.name, run.run_id)
         deleted = await self._delete_documents(job) if delete_documents else 0
         await self._store.remove_job(key)
         return deleted
@@ -205,8 +206,7 @@ class JobDesk:
             return False
 
     async def _view(self, job: Job) -> JobView:
-        runs = await self._store.list_runs(job.key.tenant, job.key.name, limit=1)
-        last = runs[0] if runs else None
+        last = await newest_run(self._store, job.key)
         return JobView(job, last, next_run_at(job.spec, last, job.paused, self.now()))
 
 

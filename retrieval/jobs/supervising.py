@@ -153,6 +153,8 @@ def pause_s(deaths: int) -> float:
 async def looked_after(*works: Awaitable[None]) -> AsyncIterator[Callable[[], None]]:
     """Runs the works while the block runs, and gives what asks them to end before it does."""
     tasks = [asyncio.ensure_future(work) for work in works]
+    for task in tasks:
+        task.add_done_callback(_tell)
 
     def end() -> None:
         for task in tasks:
@@ -162,6 +164,10 @@ async def looked_after(*works: Awaitable[None]) -> AsyncIterator[Callable[[], No
         yield end
     finally:
         end()
-        for result in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(result, Exception):
-                raise result
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _tell(task: asyncio.Future[None]) -> None:
+    """Says at once when a work ends by an error: the server goes on serving without it."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("jobs_unattended", exc_info=error)

@@ -153,12 +153,18 @@ ROWS: Mapping[type[Exception], Row] = {
         attributes("collection"),
         "the build failed; the collection goes on serving its previous state",
     ),
+    indexer.SourceError: Row(
+        StatusCode.FAILED_PRECONDITION, "SOURCE_FAILED", text="the source cannot be read; look at the server's log"
+    ),
     indexer.SourceUnavailable: Row(
         StatusCode.UNAVAILABLE, "SOURCE_UNAVAILABLE", text="the source cannot be read now; try again later"
     ),
     indexer.ItemGone: Row(StatusCode.NOT_FOUND, "ITEM_GONE", text="what the source listed is no longer there"),
     indexer.ItemUnreadable: Row(
         StatusCode.FAILED_PRECONDITION, "ITEM_UNREADABLE", attributes("kind"), "an item of the source cannot be read"
+    ),
+    indexer.JobError: Row(
+        StatusCode.FAILED_PRECONDITION, "JOB_FAILED", text="the job cannot be carried out; look at the server's log"
     ),
     indexer.InvalidJob: Row(
         StatusCode.INVALID_ARGUMENT,

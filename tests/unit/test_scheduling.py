@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ from indexers.errors import SourceUnavailable
 from indexers.jobs.state import Job, JobKey, Run, RunState
 from indexers.parsing.options import SourceFile
 from indexers.sources.source import ItemRef, Scanned, Source
-from retrieval.jobs.scheduling import Scheduler
+from retrieval.jobs.scheduling import SLOT, Scheduler
 from retrieval.jobs.supervising import looked_after
 from tests.fakes.job_store import EPOCH, MemoryJobStore
 from tests.fakes.jobs import FOLDER_JOB, declared
@@ -177,3 +177,17 @@ async def test_watch_of_a_source_that_cannot_be_opened_is_tried_again() -> None:
     async with looked_after(Scheduler(store, open_source, now=lambda: store.moment, pause=pause).run()):
         await _until_run(store, 1)
     assert len(tries) == 3
+
+
+async def test_a_schedule_that_cannot_be_kept_does_not_stop_the_others() -> None:
+    """One bad schedule is written to the log, and the next job runs."""
+
+    class Forgetful(MemoryJobStore):
+        async def recall(self, key: JobKey, names: Sequence[str]) -> dict[str, bytes]:
+            return {SLOT: b"yesterday"} if key.name == "bad" else await super().recall(key, names)
+
+    store = Forgetful()
+    await declared(store, "bad", EVERY_MINUTE)
+    await declared(store, text=EVERY_MINUTE)
+    await _scheduler(store).tick()
+    assert [run.key.name for run in await store.list_runs("acme")] == ["handbook"]
