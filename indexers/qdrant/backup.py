@@ -35,7 +35,15 @@ from indexers.qdrant.conditions import of_tenant
 from indexers.qdrant.lease import BUILDING, WRITING, Lease
 from indexers.qdrant.listing import ensure_list
 from indexers.qdrant.names import PhysicalNames
-from indexers.qdrant.points import CollectionState, point_id, state_of, state_payload, state_point, statistics_id
+from indexers.qdrant.points import (
+    CollectionState,
+    is_collection,
+    point_id,
+    state_of,
+    state_payload,
+    state_point,
+    statistics_id,
+)
 from indexers.qdrant.repair import made_good
 from indexers.qdrant.snapshots import Snapshots
 from indexers.qdrant.store import QdrantStore
@@ -193,7 +201,8 @@ class QdrantBackup:
         found = await self._store.retrieve(
             names.collections, [point_id(key.tenant, key.collection)], None, strictly=True
         )
-        return state_of(found[0].payload or {}) if found else None
+        payload = found[0].payload or {} if found else {}
+        return state_of(payload) if is_collection(payload) else None
 
     @asynccontextmanager
     async def _held(self, names: PhysicalNames, key: str) -> AsyncIterator[tuple[Lease, CollectionState]]:

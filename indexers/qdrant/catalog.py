@@ -1,6 +1,7 @@
 """All collections on a Qdrant server. Each has a point in a list that all tenants share, marked by tenant.
 
-A collection exists when its point does: it is written last when one is made, and goes first when one is deleted.
+A collection exists when its point says what it is, which is written last when one is made. Making and deleting are
+turns like writes, so several processes may do both at once.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from indexers.errors import CollectionExists, CollectionNotFound, InvalidName, M
 from indexers.index import Index
 from indexers.names import check_key, check_tenant
 from indexers.options import DenseModel
-from indexers.qdrant.conditions import field_indexes, keyword, of_tenant
+from indexers.qdrant.conditions import NEVER, field_indexes, keyword, of_tenant
 from indexers.qdrant.documents import INDEXES
 from indexers.qdrant.generations import create_generation
 from indexers.qdrant.index import QdrantIndex
+from indexers.qdrant.lease import WRITING, Lease
 from indexers.qdrant.listing import ensure_list
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.options import QdrantOptions
-from indexers.qdrant.points import CollectionState, point_id, state_of, state_point
+from indexers.qdrant.points import CollectionState, is_collection, place_point, point_id, state_of, state_payload
 from indexers.qdrant.store import QdrantStore
 from indexers.qdrant.tombstones import TOMBSTONE_OF
 from indexers.qdrant.view import CollectionView
-from indexers.types import CollectionKey, FieldType
+from indexers.types import CollectionDefinition, CollectionKey, FieldType
 
 _log = structlog.get_logger()
 
@@ -55,13 +57,7 @@ class QdrantCatalog:
                 raise CollectionExists(key.collection)
             if len(await self._all(key.tenant)) >= self._options.max_collections:
                 raise TooManyCollections(self._options.max_collections)
-            await self._remove(names)  # what a crash may have left
-            await self._store.create(names.documents, None, INDEXES | field_indexes(definition.fields))
-            state = CollectionState(definition, 0, 0)
-            view = CollectionView(self._store, names, state, self._model)
-            chunks = await create_generation(self._store, names, 0, view.space, definition.fields)
-            await self._store.point_alias(names.chunks, chunks)
-            await self._store.upsert(self._list(), [state_point(state)])
+            await self._make(names, definition)
         return await self.open(key)
 
     async def open(self, key: CollectionKey) -> Index:
@@ -126,6 +122,23 @@ class QdrantCatalog:
         number = (target or "").removeprefix(names.generation(0)[:-1])
         return replace(state, generation=int(number)) if number.isdigit() else state
 
+    async def _make(self, names: PhysicalNames, definition: CollectionDefinition) -> None:
+        """Makes a collection in a turn, so that of several processes one does."""
+        store = self._store
+        await store.upsert(self._list(), [place_point(names.key)], NEVER)
+        lease = Lease(store, names, WRITING)
+        try:
+            if is_collection(await lease.claim()):
+                raise CollectionExists(names.key.collection)
+            await self._remove_parts(names)  # what a crash may have left
+            await store.create(names.documents, None, INDEXES | field_indexes(definition.fields))
+            state = CollectionState(definition, 0, 0)
+            space = CollectionView(store, names, state, self._model).space
+            await store.point_alias(names.chunks, await create_generation(store, names, 0, space, definition.fields))
+            await lease.set(state_payload(state), free=True)
+        finally:
+            await lease.drop()
+
     async def _find(self, key: CollectionKey) -> CollectionState | None:
         """A name that no collection can have is a collection that does not exist."""
         try:
@@ -134,7 +147,8 @@ class QdrantCatalog:
             return None
         await self._ensure_list()
         found = await self._store.retrieve(self._list(), [point_id(key.tenant, key.collection)], None, strictly=True)
-        return state_of(found[0].payload or {}) if found else None
+        payload = found[0].payload or {} if found else {}
+        return state_of(payload) if is_collection(payload) else None
 
     async def _all(self, tenant: str) -> Sequence[CollectionState]:
         await self._ensure_list()
@@ -149,7 +163,16 @@ class QdrantCatalog:
         self._listed = True
 
     async def _remove(self, names: PhysicalNames) -> None:
-        await self._store.delete(self._list(), of_tenant(names.key.tenant, _of_collection(names.key)))
+        """Removes a collection in a turn: no write that is under way reaches one that is made under its name later."""
+        lease = Lease(self._store, names, WRITING)
+        try:
+            await lease.take()
+            await self._remove_parts(names)
+            await self._store.delete(self._list(), of_tenant(names.key.tenant, _of_collection(names.key)))
+        finally:
+            await lease.drop()
+
+    async def _remove_parts(self, names: PhysicalNames) -> None:
         for name in (names.chunks, names.documents):
             target = await self._store.target_of(name)
             if target is not None:

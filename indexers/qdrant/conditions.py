@@ -11,6 +11,9 @@ from indexers.payload import payload_value
 from indexers.types import FieldType
 from indexers.values import words
 
+NEVER = models.Filter(must=[models.HasIdCondition(has_id=[])])
+"""Passes nothing: what is written over it is written where nothing is."""
+
 FIELDS = "fields"  # the payload key under which declared fields stand
 
 INDEXES = {

@@ -22,7 +22,7 @@ from qdrant_client import models
 from indexers.errors import CollectionNotFound, IndexUnavailable
 from indexers.qdrant.conditions import keyword, of_tenant
 from indexers.qdrant.names import PhysicalNames
-from indexers.qdrant.points import CollectionState, point_id, state_of
+from indexers.qdrant.points import CollectionState, is_collection, point_id, state_of
 from indexers.qdrant.store import QdrantStore
 
 WRITING = "writing"
@@ -50,6 +50,19 @@ class Lease:
 
         Raises:
             CollectionNotFound: the collection was deleted.
+            IndexUnavailable: others would not let go of it in time.
+        """
+        payload = await self.claim()
+        if not is_collection(payload):
+            await self.drop()
+            raise CollectionNotFound(self._names.key.collection)
+        return state_of(payload)
+
+    async def claim(self) -> dict[str, Any]:
+        """Waits for the turn, and returns what the point says, be it a collection or only a place for one.
+
+        Raises:
+            CollectionNotFound: there is no point.
             IndexUnavailable: others would not let go of it in time.
         """
         try:
@@ -93,7 +106,7 @@ class Lease:
             with contextlib.suppress(IndexUnavailable):
                 await self._store.set_payload(self._names.collections, {self._key: FREE}, self._named(name))
 
-    async def _take(self) -> CollectionState:
+    async def _take(self) -> dict[str, Any]:
         held_by, seen_at, pause_s = FREE, 0.0, _FIRST_PAUSE_S
         while True:
             silent = held_by != FREE and time.monotonic() - seen_at > _allowed_s(held_by, self._silence_s)
@@ -101,7 +114,7 @@ class Lease:
             payload = await self._read()
             holder = str(payload.get(self._key) or FREE)
             if holder == mine:
-                return state_of(payload)
+                return payload
             self._name = FREE
             if holder != held_by:
                 held_by, seen_at = holder, time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qdrant_client import models
 
+from indexers.errors import IndexUnavailable
 from indexers.qdrant.lease import BUILDING, WRITING
 from indexers.qdrant.store import QdrantStore
 from indexers.qdrant.tombstones import TOMBSTONE_OF
@@ -21,5 +22,10 @@ _INDEXES = {
 
 async def ensure_list(store: QdrantStore, name: str) -> None:
     """Makes the list when the server has none."""
-    if not await store.exists(name):
+    if await store.exists(name):
+        return
+    try:
         await store.create(name, None, _INDEXES)
+    except IndexUnavailable:
+        if not await store.exists(name):  # another process may have been quicker
+            raise

@@ -154,13 +154,24 @@ def document_point(encoded: EncodedDocument, state: CollectionState) -> models.P
 def state_point(state: CollectionState) -> models.PointStruct:
     """Lays down a collection, which nobody is changing."""
     key = state.definition.key
-    payload = {"tenant": key.tenant, "collection": key.collection, **state_payload(state)}
+    payload = {"tenant": key.tenant, **state_payload(state)}
     return models.PointStruct(id=point_id(key.tenant, key.collection), vector={}, payload=payload)
+
+
+def place_point(key: CollectionKey) -> models.PointStruct:
+    """Lays down a place for a collection: whoever makes it takes his turn there, and nobody lists it."""
+    return models.PointStruct(id=point_id(key.tenant, key.collection), vector={}, payload={"tenant": key.tenant})
+
+
+def is_collection(payload: Mapping[str, Any]) -> bool:
+    """Tells a collection's point from the place for one."""
+    return "definition" in payload
 
 
 def state_payload(state: CollectionState) -> dict[str, Any]:
     """Returns what may change of a collection's point."""
     return {
+        "collection": state.definition.key.collection,
         "definition": definition_to_json(state.definition),
         "generation": state.generation,
         "write_sequence": state.write_sequence,

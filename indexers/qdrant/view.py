@@ -8,7 +8,7 @@ from indexers.definition import check_model, no_statistics
 from indexers.errors import CollectionNotFound
 from indexers.options import DenseModel
 from indexers.qdrant.names import PhysicalNames
-from indexers.qdrant.points import CollectionState, point_id, state_of, statistics_id, statistics_of
+from indexers.qdrant.points import CollectionState, is_collection, point_id, state_of, statistics_id, statistics_of
 from indexers.qdrant.space import VectorSpace
 from indexers.qdrant.store import QdrantStore
 
@@ -67,9 +67,10 @@ class CollectionView:
         found = await self._store.retrieve(
             self.names.collections, [point_id(key.tenant, key.collection)], None, strictly=True
         )
-        if not found:
+        payload = found[0].payload or {} if found else {}
+        if not is_collection(payload):
             raise CollectionNotFound(key.collection)
-        await self.show(state_of(found[0].payload or {}))
+        await self.show(state_of(payload))
 
     async def show(self, seen: CollectionState) -> None:
         """Takes over a state that was read, unless it is older than what is known.

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import grpc
 import pytest
 
-from indexers.errors import IndexUnavailable
+from indexers.errors import CollectionExists, IndexUnavailable
 from indexers.index import Catalog
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.lease import WRITING, Lease
@@ -188,3 +188,35 @@ async def _catalog(port: int) -> AsyncIterator[QdrantCatalog]:
         yield catalog
     finally:
         await catalog.close()
+
+
+async def test_collection_that_several_processes_make_is_made_once(catalogs: Catalogs) -> None:
+    """One process makes it, the others are told so, and what was written at once is kept."""
+
+    async def made(catalog: Catalog, number: int) -> bool:
+        try:
+            index = await catalog.create(KEY, {}, "")
+        except CollectionExists:
+            return False
+        await index.upsert([encoded(f"d{number}", ["words"])])
+        return True
+
+    assert sorted(await asyncio.gather(*(made(one, n) for n, one in enumerate(catalogs)))) == [False, False, True]
+    index = await catalogs[0].open(KEY)
+    assert await index.count(None) == Counts(1, 1)
+
+
+async def test_collection_is_not_deleted_under_a_write(server: Held, catalogs: Catalogs) -> None:
+    """Who deletes waits for the write that is under way; a new collection of the name starts empty."""
+    await catalogs[0].create(KEY, {}, "")
+    writer = await catalogs[1].open(KEY)
+    server.holds = "Upsert"
+    writing = asyncio.create_task(writer.upsert([encoded("late", ["words"])]))
+    await server.reached.wait()
+    deleting = asyncio.create_task(catalogs[0].delete(KEY))
+    server.release.set()
+    await writing
+    await deleting
+    again = await catalogs[0].create(KEY, {}, "")
+    assert await again.count(None) == Counts(0, 0)
+    assert server.without_tenant == []
