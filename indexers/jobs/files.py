@@ -55,15 +55,17 @@ def parse_job(text: str, name: str, where: str) -> JobSpec:
         InvalidJob: lists every fault.
     """
     text = text.removeprefix("\ufeff")
+    if len(text) > MAX_BYTES:
+        raise InvalidJob((f"{where}: is longer than {MAX_BYTES} characters, which no job file needs",))
     try:
         tree = tomllib.loads(text)
+        if not tree.get("name"):
+            tree["name"] = name
+        return _checked(tree, lines_of(text), where)
     except tomllib.TOMLDecodeError as error:
         raise InvalidJob((_syntax_fault(error, text, where),)) from error
     except RecursionError:
         raise InvalidJob((f"{where}: nests too deep for a job file",)) from None
-    if not tree.get("name"):
-        tree["name"] = name
-    return _checked(tree, lines_of(text), where)
 
 
 def name_of(path: FilePath) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -187,7 +188,7 @@ class JobDesk:
         return run
 
     async def _declare(self, tenant: str, asked: Submission) -> JobKey:
-        spec = parse_job(asked.spec_toml, asked.name, "spec_toml")
+        spec = await asyncio.to_thread(parse_job, asked.spec_toml, asked.name, "spec_toml")
         if asked.name and asked.name != spec.name:
             raise InvalidJob((f"name: the file says {spec.name!r} and the request {asked.name!r}; leave out one",))
         base = asked.base_folder

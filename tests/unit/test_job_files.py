@@ -103,6 +103,15 @@ def test_parse_job_refuses_credentials_and_never_repeats_them(line: str) -> None
     assert "_ref" in fault or "env:NAME" in fault
 
 
+def test_parse_job_takes_hostile_texts_for_what_they_are() -> None:
+    """Texts that are far too long, nest far too deep or repeat what a search looks for are refused like others."""
+    for hostile in ("sk-" * 300_000, "a" * 1_000_000, "a://" * 200_000, "gho_" * 200_000, "-----BEGIN " * 90_000):
+        assert _faults(f'collection = "x"\nname = "{hostile}"\n')
+    assert "longer than" in _faults("#" * 2_000_000)[0]
+    for deep in ("[" * 20_000 + "]" * 20_000, "{a = " * 250 + "1" + "}" * 250):
+        assert _faults(f"a = {deep}\n")
+
+
 def test_parse_job_takes_a_user_without_password() -> None:
     """A user's name alone is no credential."""
     text = 'collection = "x"\n[source]\nkind = "sql"\nquery = "SELECT 1"\nurl = "postgresql://me@db/wiki"\n'
