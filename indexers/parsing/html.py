@@ -19,9 +19,12 @@ from indexers.parsing.parsed import ParsedDocument
 from indexers.types import Document, TextFormat
 
 MAX_DEPTH = 5_000  # the parser takes quadratic time in the depth
+MAX_ATTRIBUTES = 20_000  # and in the attributes of one element
 
 _CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+_LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{100000,}")
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _INVISIBLE_STYLE = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 
 # Elements that need no end tag do not tell how deep a page nests.
@@ -48,7 +51,7 @@ def parse_html(file: SourceFile, options: ParseOptions) -> ParsedDocument:
     """Reads an HTML file; its title is that of the page, or its first heading.
 
     Raises:
-        ParseFailed: too large, nested too deep, or nothing to read.
+        ParseFailed: too large, nested too deep, an element of too many attributes, or nothing to read.
     """
     content = read_bounded(file, options)
     declared = _CHARSET.search(content[:4096])
@@ -56,6 +59,8 @@ def parse_html(file: SourceFile, options: ParseOptions) -> ParsedDocument:
     source, cleaned = clean(decoded)
     if nesting_depth(source) > MAX_DEPTH:
         raise ParseFailed(file.name, f"nests elements deeper than {MAX_DEPTH} levels", "bomb")
+    if most_attributes(source) > MAX_ATTRIBUTES:
+        raise ParseFailed(file.name, f"has an element of more than {MAX_ATTRIBUTES} attributes", "bomb")
     title, text = render_html(source)
     require_text(text, file.name, options)
     document = Document(file.name, title or file.stem, text, TextFormat.MARKDOWN, source_uri=file.uri)
@@ -82,6 +87,12 @@ def nesting_depth(source: str) -> int:
             depth = max(0, depth + (-1 if match[1] else 1))
             deepest = max(deepest, depth)
     return deepest
+
+
+def most_attributes(source: str) -> int:
+    """Estimates how many attributes the element with most of them has; 0 when no tag is long enough to matter."""
+    tags = (_QUOTED.sub("", match[0]) for match in _LONG_TAG.finditer(source))
+    return max((len(tag.split()) for tag in tags), default=0)
 
 
 class _Renderer:

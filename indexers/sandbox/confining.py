@@ -9,6 +9,9 @@ What it is not: a wall against someone who runs code of his own in the process. 
 can, the audit hook means nothing to it, and without namespaces and Landlock it has the network. It is a bound on what
 broken and hostile *files* cost. Run workers as a user that has nothing to read but the sources, or in a container,
 where that is not enough.
+
+The number of processes is not limited: that limit counts all of the user's, and libraries that start threads would
+break. Starting programs is refused instead.
 """
 
 from __future__ import annotations
@@ -16,12 +19,14 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import struct
 import sys
 from pathlib import Path
 
 from indexers.sandbox.landlock import forbid_changes
 
 _OPEN_FILES = 64
+_CAPABILITIES_VERSION, _READ_ANYTHING = 0x20080522, 1 << 2  # _LINUX_CAPABILITY_VERSION_3, CAP_DAC_READ_SEARCH
 _NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000  # CLONE_NEWNET, CLONE_NEWUSER
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _REFUSED = frozenset(
@@ -40,6 +45,7 @@ def confine(max_memory_bytes: int) -> None:
     _limit(resource.RLIMIT_NOFILE, _OPEN_FILES)
     if base := address_space_bytes():
         _limit(resource.RLIMIT_AS, base + max_memory_bytes)
+    drop_privileges()
     sys.addaudithook(_refuse)
 
 
@@ -50,6 +56,19 @@ def leave_network() -> bool:
     unshare = ctypes.CDLL(None, use_errno=True).unshare
     # A user namespace as well only without the right to do without: in one, root could no longer read others' files.
     return any(unshare(namespaces) == 0 for namespaces in (_NEW_NETWORK, _NEW_USER | _NEW_NETWORK))
+
+
+def drop_privileges() -> None:
+    """Gives up what the superuser may do, but for reading files of others; changes nothing for other users."""
+    if sys.platform != "linux":
+        return
+    system = ctypes.CDLL(None, use_errno=True)
+    words = (ctypes.c_uint32 * 6)()
+    header = struct.pack("=Ii", _CAPABILITIES_VERSION, 0)
+    if system.capget(header, words) == 0:
+        # Effective, permitted and inheritable; first the lower 32 capabilities, then the others.
+        kept = [words[0] & _READ_ANYTHING, words[1] & _READ_ANYTHING, 0, 0, 0, 0]
+        system.capset(header, (ctypes.c_uint32 * 6)(*kept))
 
 
 def address_space_bytes() -> int:

@@ -114,6 +114,7 @@ def _deep() -> _Made:
     yield "deep.html", b"<div>" * 100_000 + b"x", "nesting", "bomb"
     yield "inline.html", b"<b><i>" * 20_000 + b"x", "inline nesting", ""
     yield "tables.html", b"<table><tr><td>" * 4_000 + b"x", "tables in tables", ""
+    yield "attributes.html", b"<p " + b"".join(b"a%d=1 " % n for n in range(200_000)) + b">x", "attributes", "bomb"
     yield "wide.html", b"<table><tr>" + b"<td>x" * 9_000 + b"<tr><td>x" * 9_000, "a wide row and many short ones", ""
     yield "quotes.md", b">" * 50_000 + b" x", "quotes in quotes", ""
     yield "lists.md", b"- " * 20_000 + b"x", "lists in lists", ""

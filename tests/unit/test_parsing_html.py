@@ -8,7 +8,7 @@ import pytest
 
 from indexers.chunking import Chunker
 from indexers.parsing.dispatch import parse_file
-from indexers.parsing.html import render_html
+from indexers.parsing.html import MAX_ATTRIBUTES, most_attributes, render_html
 from indexers.parsing.options import SourceFile
 from indexers.parsing.parsed import ParseFailure
 from indexers.types import Document, TextFormat
@@ -88,3 +88,10 @@ def test_the_name_of_a_drawing_is_not_that_of_the_page() -> None:
     assert render_html(f"<body>{drawing}<p>x</p>")[0] == ""
     assert render_html(f"<body>{drawing}<h1>Head</h1>")[0] == "Head"
     assert render_html(f"<head><title>Page</title></head><body>{drawing}<p>x</p>")[0] == "Page"
+
+
+def test_html_of_endless_attributes_is_refused() -> None:
+    """The parser takes quadratic time in them; a long value, as of an inline picture, is no such thing."""
+    assert most_attributes("<p " + "a=1 " * 30_000 + ">") > MAX_ATTRIBUTES
+    assert most_attributes('<img alt="" src="' + "a b " * 50_000 + '">') < 5
+    assert most_attributes("<p>" + "a b " * 50_000) == 0
