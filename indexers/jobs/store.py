@@ -144,8 +144,12 @@ class JobStore(Protocol):
         """Returns in how many seconds a queued item is due, or a lease lapses; 0 for now, None when nothing is left."""
         ...
 
-    async def release(self, worker: str) -> None:
-        """Gives back at once all that a worker holds, since it has ended."""
+    async def release(self, worker: str, *, died: bool = False) -> None:
+        """Gives back at once all that a worker holds, since it has ended.
+
+        With `died`, the attempts that it made count, and an item that was tried as often as it may be becomes FAILED
+        (kind `worker_died`): it may be what kills workers.
+        """
         ...
 
     async def holders(self) -> set[str]:

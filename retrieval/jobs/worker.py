@@ -116,7 +116,7 @@ async def release_dead(store: JobStore) -> None:
     """Gives back at once what workers of this machine held that have ended without a word."""
     for holder in await store.holders():
         if is_dead(holder):
-            await store.release(holder)
+            await store.release(holder, died=True)
 
 
 async def work(

@@ -114,7 +114,7 @@ class MemoryJobStore(MemoryItems):
             self._end(kept, RunState.CANCELLED, "it was cancelled before a worker took it", "")
         return self._view(kept)
 
-    async def release(self, worker: str) -> None:
+    async def release(self, worker: str, *, died: bool = False) -> None:
         """Gives back what a worker holds."""
         for kept in self._runs.values():
             if kept.run.worker == worker and kept.run.state is RunState.RUNNING:
