@@ -143,7 +143,7 @@ def _encodings() -> _Made:
     yield "noise.md", noise, "no encoding at all", "bad_encoding"
     yield "half.txt", "\ufeffhello".encode("utf-16")[:-1], "half a character", ""
     yield "swapped.txt", b"\xff\xfe" + b"\xd8\x00" * 500, "lone surrogates in UTF-16", ""
-    yield "nul.txt", b"text" * 500 + b"\x00" * 5_000, "NULs after a good start", "bad_encoding"
+    yield "nul.txt", b"text" * 500 + b"\x00" * 5_000, "NULs after a good start", ""
     yield "overlong.html", b"<p>" + b"\xc0\xaf\xf8\x88\x80\x80\x80" * 500, "overlong UTF-8", ""
     yield "charset.html", b"<meta charset=rot13><p>text \xff\xfe", "a charset that is none", ""
     yield "surrogate.jsonl", b'{"text": "half \\ud83d"}\n', "a lone surrogate in JSON", ""
