@@ -105,7 +105,7 @@ def test_line_of_a_gigabyte_is_not_read_whole(pool: ParserPool, tmp_path: Path) 
         path = tmp_path / name
         with path.open("wb") as file:
             start = b"text\n" if name == "a.csv" else b'{"id":"1","text":"ok"}\n'
-                file.write(start + b"a" * 2_000)
+            file.write(start + b"a" * 2_000)
             file.truncate(1_000_000_000)
         items = list(pool.parse(SourceFile(path, name, path.as_uri()), OPTIONS))
         assert isinstance(items[-1], ParseFailure)
