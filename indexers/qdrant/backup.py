@@ -6,11 +6,9 @@ restore builds everything beside what is there, counts it, and switches searches
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,12 +25,12 @@ from indexers.backup.manifest import (
     read_manifest,
     write_manifest,
 )
-from indexers.errors import CollectionExists, CollectionNotFound, IndexCorrupt, IndexUnavailable
+from indexers.errors import CollectionExists, CollectionNotFound, IndexCorrupt
 from indexers.generation import replace_file
 from indexers.names import check_key
 from indexers.options import DenseModel
 from indexers.qdrant.conditions import of_tenant
-from indexers.qdrant.lease import BUILDING, WRITING, Lease
+from indexers.qdrant.lease import BUILDING, WRITING, Lease, holding
 from indexers.qdrant.listing import ensure_list
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.points import (
@@ -119,7 +117,7 @@ class QdrantBackup:
         names, store = PhysicalNames(self._prefix, key), self._store
         if await self._state(key) is None:
             raise CollectionNotFound(key.collection)
-        async with self._held(names, WRITING) as (lease, found):
+        async with holding(self._store, names, WRITING) as (lease, found):
             state, _ = await made_good(store, names, lease, found)
             sources = {CHUNKS: await self._behind(names.chunks), DOCUMENTS: await self._behind(names.documents)}
             for name in sources.values():
@@ -146,7 +144,7 @@ class QdrantBackup:
             state = _restored_state(backed_up, fresh)
             await self._store.upsert(names.collections, [state_point(state)])
             return
-        async with self._held(names, BUILDING) as (_, there):
+        async with holding(self._store, names, BUILDING) as (_, there):
             fresh = _Fresh(names, there.generation + 1, documents)
             await self._build_up(folder, backed_up, fresh)
             lease = Lease(self._store, names, WRITING)
@@ -203,33 +201,6 @@ class QdrantBackup:
         )
         payload = found[0].payload or {} if found else {}
         return state_of(payload) if is_collection(payload) else None
-
-    @asynccontextmanager
-    async def _held(self, names: PhysicalNames, key: str) -> AsyncIterator[tuple[Lease, CollectionState]]:
-        """Holds a claim for as long as the body runs, however long one call of it takes."""
-        lease = Lease(self._store, names, key)
-        state = await _taken(lease)
-        keeping = asyncio.create_task(self._keep(lease))
-        try:
-            yield lease, state
-        finally:
-            keeping.cancel()
-            with suppress(asyncio.CancelledError, IndexUnavailable):
-                await keeping
-            await lease.drop()
-
-    async def _keep(self, lease: Lease) -> None:
-        while True:
-            await asyncio.sleep(self._store.options.silence_s / 4)
-            await lease.keep()
-
-
-async def _taken(lease: Lease) -> CollectionState:
-    try:
-        return await lease.take()
-    except BaseException:
-        await lease.drop()
-        raise
 
 
 def _restored_state(backed_up: BackedUp, fresh: _Fresh) -> CollectionState:

@@ -18,12 +18,14 @@ from indexers.errors import CollectionExists, CollectionNotFound, InvalidName, M
 from indexers.index import Index
 from indexers.names import check_key, check_tenant
 from indexers.options import DenseModel
-from indexers.qdrant.conditions import NEVER, field_indexes, keyword, of_tenant
-from indexers.qdrant.documents import INDEXES
+from indexers.qdrant.conditions import NEVER, keyword, of_tenant
+from indexers.qdrant.documents import create_documents
 from indexers.qdrant.generations import create_generation
 from indexers.qdrant.index import QdrantIndex
 from indexers.qdrant.lease import WRITING, Lease
 from indexers.qdrant.listing import ensure_list
+from indexers.qdrant.migrating import QdrantMigration
+from indexers.qdrant.migration_plan import MIGRATION_OF, MigrationPlan, changed_over, read_plan
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.options import QdrantOptions
 from indexers.qdrant.points import CollectionState, is_collection, place_point, point_id, state_of, state_payload
@@ -43,6 +45,8 @@ class QdrantCatalog:
         self._model = model
         self._store = QdrantStore(options)
         self._opened: dict[CollectionKey, QdrantIndex] = {}
+        self._left: list[QdrantIndex] = []  # of models that collections have left; requests may still hold them
+        self._models: dict[CollectionKey, DenseModel] = {}  # of collections that are not of the configured one
         self._lock = asyncio.Lock()
         self._listed = False
 
@@ -84,6 +88,19 @@ class QdrantCatalog:
         await index.redefine(added_fields(definition.fields, fields), kept)
         return index
 
+    def migration(self, key: CollectionKey) -> QdrantMigration:
+        """Returns what moves a collection to another model."""
+        return QdrantMigration(self._store, self._names(check_key(key)))
+
+    async def adopt(self, key: CollectionKey, model: DenseModel) -> Index:
+        """Opens a collection that has moved to another model, for that model from now on."""
+        async with self._lock:
+            self._models[key] = model
+            left = self._opened.pop(key, None)
+            if left is not None:
+                self._left.append(left)
+        return await self._open(key)
+
     async def delete(self, key: CollectionKey) -> None:
         """Removes a collection and everything in it."""
         async with self._lock:
@@ -96,7 +113,7 @@ class QdrantCatalog:
 
     async def close(self) -> None:
         """Closes every collection, then the connection."""
-        await asyncio.gather(*(index.close() for index in self._opened.values()))
+        await asyncio.gather(*(index.close() for index in (*self._opened.values(), *self._left)))
         self._opened.clear()
         await self._store.close()
 
@@ -108,9 +125,9 @@ class QdrantCatalog:
             state = await self._find(key)
             if state is None:
                 raise CollectionNotFound(key.collection)
-            check_model(state.definition, self._model)
-            serving = await self._behind_alias(state)
-            view = CollectionView(self._store, self._names(key), serving, self._model)
+            serving, model = await self._behind_alias(state), self._models.get(key, self._model)
+            check_model(serving.definition, model)
+            view = CollectionView(self._store, self._names(key), serving, model)
             await view.load_statistics()
             self._opened[key] = QdrantIndex(self._store, view, self._options)
             return self._opened[key]
@@ -120,7 +137,24 @@ class QdrantCatalog:
         names = self._names(state.definition.key)
         target = await self._store.target_of(names.chunks)
         number = (target or "").removeprefix(names.generation(0)[:-1])
-        return replace(state, generation=int(number)) if number.isdigit() else state
+        if not number.isdigit() or int(number) == state.generation:
+            return state
+        plan = await read_plan(self._store, names)
+        if plan.to is not None and plan.to.chunks == target:
+            return await self._changed_over(names, plan)
+        return replace(state, generation=int(number))
+
+    async def _changed_over(self, names: PhysicalNames, plan: MigrationPlan) -> CollectionState:
+        """Brings a change of models to its end that a crash has interrupted after the aliases had moved."""
+        lease = Lease(self._store, names, WRITING)
+        try:
+            state = await lease.take()
+            ended = changed_over(state, names, plan)
+            await lease.set(state_payload(ended), free=True)
+        finally:
+            await lease.drop()
+        await MigrationPlan(previous=plan.away_from).write(self._store, names)
+        return ended
 
     async def _make(self, names: PhysicalNames, definition: CollectionDefinition) -> None:
         """Makes a collection in a turn, so that of several processes one does."""
@@ -131,7 +165,8 @@ class QdrantCatalog:
             if is_collection(await lease.claim()):
                 raise CollectionExists(names.key.collection)
             await self._remove_parts(names)  # what a crash may have left
-            await store.create(names.documents, None, INDEXES | field_indexes(definition.fields))
+            await create_documents(store, names, names.documents_version(0), definition.fields)
+            await store.point_alias(names.documents, names.documents_version(0))
             state = CollectionState(definition, 0, 0)
             space = CollectionView(store, names, state, self._model).space
             await store.point_alias(names.chunks, await create_generation(store, names, 0, space, definition.fields))
@@ -173,6 +208,11 @@ class QdrantCatalog:
             await lease.drop()
 
     async def _remove_parts(self, names: PhysicalNames) -> None:
+        plan = await read_plan(self._store, names)
+        for pair in (plan.next, plan.previous, plan.away_from):
+            if pair is not None:
+                await self._store.drop(pair.chunks)
+                await self._store.drop(pair.documents)
         for name in (names.chunks, names.documents):
             target = await self._store.target_of(name)
             if target is not None:
@@ -188,5 +228,5 @@ class QdrantCatalog:
 
 
 def _of_collection(key: CollectionKey) -> models.Filter:
-    marks = ("collection", "statistics_of", TOMBSTONE_OF)
+    marks = ("collection", "statistics_of", TOMBSTONE_OF, MIGRATION_OF)
     return models.Filter(should=[keyword(mark, key.collection) for mark in marks])

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from qdrant_client import models
 
 from indexers.errors import TypeMismatch
-from indexers.qdrant.conditions import at_least, keyword, of_tenant
+from indexers.qdrant.conditions import at_least, field_indexes, keyword, of_tenant
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.points import point_id, with_fields
 from indexers.qdrant.store import QdrantStore
@@ -19,6 +19,14 @@ INDEXES = {
     "owner": models.PayloadSchemaType.KEYWORD,
     "write_sequence": models.PayloadSchemaType.INTEGER,
 }
+
+
+async def create_documents(
+    store: QdrantStore, names: PhysicalNames, name: str, fields: Mapping[str, FieldType]
+) -> None:
+    """Makes an empty physical collection for documents, in the place of what a failed attempt left."""
+    await store.drop(name)
+    await store.create(name, None, INDEXES | field_indexes(fields))
 
 
 async def document_ids(store: QdrantStore, names: PhysicalNames, passing: models.Filter) -> list[str]:

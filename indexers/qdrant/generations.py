@@ -52,6 +52,8 @@ class Copying:
     fields: Mapping[str, FieldType]
     keep: Callable[[], Awaitable[None]]
     """Is called before every piece: whoever copies holds a claim that wants to be kept."""
+    source: str = ""
+    """Where the chunks are read; empty means the serving generation."""
 
     async def everything(self) -> None:
         """Copies all chunks."""
@@ -68,7 +70,7 @@ class Copying:
             await self._copy(theirs)
 
     async def _copy(self, which: models.Filter) -> None:
-        async for batch in self.store.scroll(self.names.chunks, which, None, vectors=True):
+        async for batch in self.store.scroll(self.source or self.names.chunks, which, None, vectors=True):
             for piece in pieces([reweighed(one, self.statistics, self.fields) for one in batch]):
                 await self.keep()
                 await self.store.upsert(self.target, piece)

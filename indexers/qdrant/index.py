@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from qdrant_client import models
 
 from encoders.term_statistics import TermStatistics
 from indexers.checks import MAX_PAGE_SIZE, check_documents, check_query, check_token_query
+from indexers.errors import ModelMismatch
 from indexers.filters import Filter
 from indexers.late import no_scores
 from indexers.page_token import read_page_token, write_page_token
@@ -24,6 +26,7 @@ from indexers.qdrant.building import QdrantBuilding
 from indexers.qdrant.conditions import of_tenant, within
 from indexers.qdrant.documents import chunk_ids, document_ids, owned
 from indexers.qdrant.export import QdrantExport
+from indexers.qdrant.migration_plan import read_plan, same_model
 from indexers.qdrant.options import QdrantOptions
 from indexers.qdrant.points import PASSAGE, STORED, SUMMARY, document_of, passage_of, point_id, stored_of, summary_of
 from indexers.qdrant.searching import candidates_of, search_requests, token_request, token_scores
@@ -72,7 +75,7 @@ class QdrantIndex:
 
     async def current_epoch(self) -> Epoch:
         """Reads the collection's own point, which every write raises before it is acknowledged."""
-        await self._view.refresh()
+        await self._look()
         return self.epoch
 
     @property
@@ -85,7 +88,14 @@ class QdrantIndex:
         definition = self.definition
         check_query(query, definition.dim)
         requests = search_requests(query, within(self._tenant, filter, definition.fields), self._options)
-        found, _ = await asyncio.gather(self._store.search(self._names.chunks, requests), self._view.refresh())
+        names, searching = self._names, self._store.search(self._names.chunks, requests)
+        found, looked = await asyncio.gather(searching, self._look(), return_exceptions=True)
+        if isinstance(looked, BaseException):
+            raise looked
+        if names is not self._names:  # the collection has just moved to another model
+            found = await self._store.search(self._names.chunks, requests)
+        if isinstance(found, BaseException):
+            raise found
         return candidates_of(query, found)
 
     async def fetch(self, chunk_ids: Sequence[str]) -> list[Passage]:
@@ -197,6 +207,25 @@ class QdrantIndex:
         """Copies the collection into a new generation, weighed by what it holds now."""
         await self._building.build()
         return self.epoch
+
+    async def _look(self) -> None:
+        """Looks for a newer state. When another model's serves by now, this index goes on with what served before.
+
+        So a request that has begun with one model ends with it.
+
+        Raises:
+            ModelMismatch: what served before is forgotten, or was another model's too.
+        """
+        if self._names.pinned[0]:
+            return
+        try:
+            await self._view.refresh()
+        except ModelMismatch:
+            plan = await read_plan(self._store, self._names)
+            before = plan.away_from or plan.previous
+            if before is None or not same_model(before.described(), self._view.state.definition):
+                raise
+            self._names = replace(self._names, pinned=(before.chunks, before.documents))
 
     async def close(self) -> None:
         """Stops builds and lets started writes finish; the connection belongs to the catalog."""

@@ -13,14 +13,15 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
 from qdrant_client import models
 
 from indexers.errors import CollectionNotFound, IndexUnavailable
-from indexers.qdrant.conditions import keyword, of_tenant
+from indexers.qdrant.conditions import any_keyword, keyword, of_tenant
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.points import CollectionState, is_collection, point_id, state_of
 from indexers.qdrant.store import QdrantStore
@@ -43,7 +44,9 @@ class Lease:
         self._point = point_id(names.key.tenant, names.key.collection)
         self._silence_s = store.options.silence_s
         self._name = FREE
+        self._before = FREE  # the name before, which still stands when a renaming was broken off
         self._named_at = 0.0
+        self._one_by_one = asyncio.Lock()  # a name must have arrived before anything asks for it
 
     async def take(self) -> CollectionState:
         """Waits for the turn, and returns the state that the one before has left.
@@ -77,6 +80,10 @@ class Lease:
         Raises:
             IndexUnavailable: another has taken over.
         """
+        async with self._one_by_one:
+            await self._keep()
+
+    async def _keep(self) -> None:
         if time.monotonic() - self._named_at < self._silence_s * _RENEWED_AFTER:
             return
         old = self._name
@@ -91,7 +98,11 @@ class Lease:
         Raises:
             IndexUnavailable: another has taken over; nothing was changed.
         """
-        await self.keep()
+        async with self._one_by_one:
+            await self._keep()
+            await self._set(payload, free=free)
+
+    async def _set(self, payload: Mapping[str, Any], *, free: bool) -> None:
         name = self._name
         more = {self._key: FREE} if free else {}
         await self._store.set_payload(self._names.collections, {**payload, **more}, self._named(name))
@@ -102,9 +113,9 @@ class Lease:
     async def drop(self) -> None:
         """Ends the turn, if it has not ended; a server that cannot be told sees the silence."""
         if self._name:
-            name, self._name = self._name, FREE
+            names, self._name = [self._name, self._before], FREE
             with contextlib.suppress(IndexUnavailable):
-                await self._store.set_payload(self._names.collections, {self._key: FREE}, self._named(name))
+                await self._store.set_payload(self._names.collections, {self._key: FREE}, self._named(*names))
 
     async def _take(self) -> dict[str, Any]:
         held_by, seen_at, pause_s = FREE, 0.0, _FIRST_PAUSE_S
@@ -123,7 +134,8 @@ class Lease:
 
     async def _name_anew(self, over: str) -> str:
         """Puts a new name in the place of `over`, if that is what stands there."""
-        self._name, self._named_at = f"{self._silence_s:g}/{uuid4().hex}", time.monotonic()
+        self._before, self._named_at = self._name, time.monotonic()
+        self._name = f"{self._silence_s:g}/{uuid4().hex}"
         await self._store.set_payload(self._names.collections, {self._key: self._name}, self._named(over))
         return self._name
 
@@ -133,16 +145,44 @@ class Lease:
             raise CollectionNotFound(self._names.key.collection)
         return dict(found[0].payload or {})
 
-    def _named(self, name: str) -> models.Filter:
+    def _named(self, *names: str) -> models.Filter:
         this = models.HasIdCondition(has_id=[self._point])
-        if name:
-            return of_tenant(self._names.key.tenant, this, keyword(self._key, name))
+        if known := [one for one in names if one]:
+            return of_tenant(self._names.key.tenant, this, any_keyword(self._key, known))
         nobody = models.IsEmptyCondition(is_empty=models.PayloadField(key=self._key))
         free = models.Filter(should=[nobody, keyword(self._key, FREE)])
         return of_tenant(self._names.key.tenant, this, free)
 
     def _lost(self, reason: str) -> IndexUnavailable:
         return IndexUnavailable(f"collection {self._names.key.collection!r}", reason)
+
+
+@asynccontextmanager
+async def holding(store: QdrantStore, names: PhysicalNames, key: str) -> AsyncIterator[tuple[Lease, CollectionState]]:
+    """Holds a claim for as long as the body runs, however long one call of it takes.
+
+    Raises:
+        CollectionNotFound: the collection was deleted.
+        IndexUnavailable: others would not let go of it in time.
+    """
+    lease = Lease(store, names, key)
+    keeping: asyncio.Task[None] | None = None
+    try:
+        state = await lease.take()
+        keeping = asyncio.create_task(_keep(lease, store.options.silence_s / 4))
+        yield lease, state
+    finally:
+        if keeping is not None:
+            keeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError, IndexUnavailable):
+                await keeping
+        await lease.drop()
+
+
+async def _keep(lease: Lease, every_s: float) -> None:
+    while True:
+        await asyncio.sleep(every_s)
+        await lease.keep()
 
 
 def _allowed_s(name: str, otherwise: float) -> float:

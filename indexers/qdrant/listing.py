@@ -6,12 +6,14 @@ from qdrant_client import models
 
 from indexers.errors import IndexUnavailable
 from indexers.qdrant.lease import BUILDING, WRITING
+from indexers.qdrant.migration_plan import MIGRATION_OF
 from indexers.qdrant.store import QdrantStore
 from indexers.qdrant.tombstones import TOMBSTONE_OF
 
 _INDEXES = {
     "collection": models.PayloadSchemaType.KEYWORD,
     "statistics_of": models.PayloadSchemaType.KEYWORD,
+    MIGRATION_OF: models.PayloadSchemaType.KEYWORD,
     TOMBSTONE_OF: models.PayloadSchemaType.KEYWORD,
     "write_sequence": models.PayloadSchemaType.INTEGER,
     "deleted_at": models.PayloadSchemaType.INTEGER,

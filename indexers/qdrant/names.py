@@ -13,16 +13,27 @@ class PhysicalNames:
 
     prefix: str
     key: CollectionKey
+    pinned: tuple[str, str] = ("", "")
+    """Physical chunks and documents that are used instead of what serves; empty for none."""
 
     @property
-    def chunks(self) -> str:
-        """The alias that the serving generation stands behind."""
+    def base(self) -> str:
+        """What all names of the collection begin with, and the alias that the serving generation stands behind."""
         return f"{self.prefix}.{self.key.tenant}.{self.key.collection}"
 
     @property
+    def chunks(self) -> str:
+        """Where chunks are searched."""
+        return self.pinned[0] or self.base
+
+    @property
     def documents(self) -> str:
-        """Where the documents with their texts are."""
-        return f"{self.chunks}.documents"
+        """The alias that the documents with their texts stand behind."""
+        return self.pinned[1] or f"{self.base}.documents"
+
+    def documents_version(self, number: int) -> str:
+        """The physical collection of the documents as one model's chunks have them."""
+        return f"{self.base}.documents.d{number}"
 
     @property
     def collections(self) -> str:
@@ -31,4 +42,4 @@ class PhysicalNames:
 
     def generation(self, number: int) -> str:
         """The physical collection of a generation."""
-        return f"{self.chunks}.g{number}"
+        return f"{self.base}.g{number}"

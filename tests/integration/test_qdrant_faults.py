@@ -173,11 +173,11 @@ async def test_writes_during_a_build_are_in_the_new_generation(fake: FakeQdrant,
     expected = {f"d{n}" for n in range(30)} - {"d2"} | {"new"}
     assert await found_documents(index, hybrid(index, "fresh alpha beta", 100)) == expected
     assert await index.count(None) == Counts(30, 28 * 2 + 2)
-    assert fake.aliases == {"headrace.tenant.docs": "headrace.tenant.docs.g1"}
+    assert fake.aliases["headrace.tenant.docs"] == "headrace.tenant.docs.g1"
     assert set(fake.collections) == {
         "headrace.collections",
         "headrace.tenant.docs.g1",
-        "headrace.tenant.docs.documents",
+        "headrace.tenant.docs.documents.d0",
     }
 
 

@@ -54,7 +54,7 @@ async def test_payload_indexes_come_before_the_data() -> None:
         made = dict(fake.collections[CHUNKS].indexes)
         assert set(made) == {"tenant", "document_id", "version", "fields.lang", "fields.year"}
         assert made["tenant"].field_index_params.keyword_index_params.is_tenant
-        assert "owner" in fake.collections["headrace.tenant.docs.documents"].indexes
+        assert "owner" in fake.collections["headrace.tenant.docs.documents.d0"].indexes
         await index.upsert([encoded("d", ["words"], {"lang": "en", "year": 2021})])
         assert fake.collections[CHUNKS].indexes == made
         filled = len(fake.calls)
