@@ -6,7 +6,7 @@ synchronous and belong in worker threads; several threads may have items open at
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -69,4 +69,13 @@ class Watched(Protocol):
 
     def wait(self, timeout_s: float) -> bool:
         """Waits until something has changed since the last scan began; False when nothing did in that time."""
+        ...
+
+
+@runtime_checkable
+class Deletes(Protocol):
+    """A source that is told which documents are gone, and need not find out by a scan of everything."""
+
+    def deleted_ids(self) -> Sequence[str]:
+        """Returns the ids of documents that the last scan, once it is through, has found to be deleted."""
         ...
