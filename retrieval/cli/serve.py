@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from retrieval.cli.session import Session, with_session
+
+if TYPE_CHECKING:
+    from retrieval.jobs.child import WorkerLaunch
 
 
 @with_session("config", "data", "sets")
@@ -23,4 +26,18 @@ def serve(
 
     flags: dict[str, Any] = {"server.host": host, "server.port": port}
     given = {path: value for path, value in flags.items() if value is not None}
-    run_server(lambda: session.load(given))
+    run_server(lambda: session.load(given), _workers(session))
+
+
+def _workers(session: Session) -> WorkerLaunch:
+    """Returns how workers of jobs are started: this program, with the same settings."""
+    import sys
+
+    from retrieval.jobs.child import WorkerLaunch
+
+    options = ["--config", str(session.config)] if session.config is not None else []
+    options += ["--data", str(session.data)] if session.data is not None else []
+    for assignment in session.sets:
+        options += ["--set", assignment]
+    command = (sys.executable, "-m", "retrieval.cli.main", "worker", *options)
+    return WorkerLaunch(command, session.surroundings.environ)

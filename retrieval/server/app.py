@@ -26,6 +26,7 @@ from retrieval.caching.operating import Chosen, forget
 from retrieval.dispatch.open import open_dispatcher
 from retrieval.generation.open import open_backends
 from retrieval.identity import Authenticator
+from retrieval.jobs.server_side import ServerJobs, server_jobs
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
 from retrieval.server.convert.models import ServedModel
@@ -69,6 +70,8 @@ class App:
     encoding: EncodingService
     index: IndexService
     admin: AdminService
+    authenticator: Authenticator
+    jobs: ServerJobs
 
     async def warm_up(self) -> None:
         """Encodes one query, so that the first caller does not wait for what happens once."""
@@ -111,7 +114,8 @@ async def build(live: LiveSettings) -> AsyncIterator[App]:
         await stack.enter_async_context(saving(caches.answers))
         engines = _engines(opened, live, caches)
         stack.push_async_callback(engines.dispatcher.close)
-        app = _app(opened, engines, live)
+        jobs = await stack.enter_async_context(server_jobs(settings, catalog))
+        app = _app(opened, engines, live, jobs)
         stack.push_async_callback(app.pipeline.close)
         yield app
 
@@ -133,13 +137,15 @@ def _engines(opened: _Opened, live: LiveSettings, caches: Caches) -> Engines:
     )
 
 
-def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
+def _app(opened: _Opened, engines: Engines, live: LiveSettings, jobs: ServerJobs) -> App:
     settings = live.current
     pipeline = Pipeline(engines, _admission(live), live)
     indexers = indexer_of(settings.chunking, opened.encoder, opened.scheduler, opened.sparse)
     metrics, drain, models = Metrics(), Drain(), _models(opened)
     metrics.registry.register(CacheCollector(engines.caches))
     metrics.registry.register(BackendCollector(engines.dispatcher.stats))
+    metrics.registry.register(jobs.collector)
+    authenticator = Authenticator(settings.auth)
     counters = Counters(opened.encoder.tokenization, engines.counter)
     return App(
         pipeline=pipeline,
@@ -148,14 +154,16 @@ def _app(opened: _Opened, engines: Engines, live: LiveSettings) -> App:
         models=models,
         indexer_of=indexers,
         metrics=metrics,
-        guard=Guard(Authenticator(settings.auth), Limits(live), metrics, drain),
+        guard=Guard(authenticator, Limits(live), metrics, drain),
         drain=drain,
         retrieval=RetrievalService(pipeline, engines.caches.answers.operations, live),
         encoding=EncodingService(opened.encoder, opened.reranker, counters),
-        index=IndexService(opened.catalog, indexers, partial(_forget, engines.caches)),
+        index=IndexService(opened.catalog, indexers, partial(_forget, engines.caches), jobs.desk),
         admin=AdminService(
             _about(opened.scheduler, models, list(engines.dispatcher.services)), opened.catalog, engines.caches, live
         ),
+        authenticator=authenticator,
+        jobs=jobs,
     )
 
 

@@ -29,6 +29,7 @@ from headrace.v1 import (
 from retrieval.caching.open import check_sharing
 from retrieval.errors import ConfigError
 from retrieval.identity import check_bind
+from retrieval.jobs.child import WorkerLaunch
 from retrieval.live import LiveSettings
 from retrieval.server.app import App, build
 from retrieval.server.draining import Drain
@@ -52,8 +53,10 @@ _CLOSE_S = 1.5  # for the last replies and statuses to be sent; over as soon as 
 _log = structlog.get_logger("headrace")
 
 
-def run_server(load: Callable[[], Loaded]) -> None:
+def run_server(load: Callable[[], Loaded], workers: WorkerLaunch | None = None) -> None:
     """Serves until a signal stops it. `load` reads the settings, now and at each reload.
+
+    `workers` says how workers of jobs are started; without it the server starts none.
 
     Raises:
         ConfigError: the settings cannot be used, or an address is taken.
@@ -67,10 +70,10 @@ def run_server(load: Callable[[], Loaded]) -> None:
     configure_log(settings.log.level, settings.log.format)
     live.subscribe(lambda changed: configure_log(changed.log.level, changed.log.format))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(run(live))
+        runner.run(run(live, workers))
 
 
-async def run(live: LiveSettings) -> None:
+async def run(live: LiveSettings, workers: WorkerLaunch | None = None) -> None:
     """Serves in the running event loop until a signal stops it."""
     settings = live.current.server
     stop = _signals(live)
@@ -83,7 +86,9 @@ async def run(live: LiveSettings) -> None:
         address = listen_tcp(server, settings)
         stack.enter_context(listening_unix(server, settings.unix_socket))
         await server.start()
+        end_jobs = await stack.enter_async_context(app.jobs.working(workers, app.authenticator, address))
         stack.push_async_callback(_stop, server, healthy, app.drain, settings.grace_s)
+        stack.callback(end_jobs)
         await app.warm_up()
         await tell_idle_rules(app.engines.catalog, live.current)
         settle()

@@ -12,13 +12,16 @@ import pytest
 from headrace.v1 import index_pb2
 from indexers.catalog import EmbeddedCatalog
 from indexers.options import IndexOptions
+from indexers.sources.access import SourceAccess
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
+from retrieval.jobs.service import JobDesk
 from retrieval.scope import Identity
 from retrieval.server.calls import Call, enter_call
 from retrieval.server.services.index import IndexService
 from tests.contract.index_places import MODEL
 from tests.fakes.encoded import CODEC
+from tests.fakes.job_store import MemoryJobStore
 
 _CONTEXT: Any = None
 _OPTIONS = IndexOptions(build_automatically=False)
@@ -39,10 +42,14 @@ async def _create(catalog: EmbeddedCatalog, name: str, **given: bool) -> index_p
     async def nothing_is_cached(_: object) -> None:
         pass
 
+    async def nothing_is_deleted(_: object) -> int:
+        return 0
+
     def nothing_is_indexed(_: object) -> Any:
         raise AssertionError
 
-    service = IndexService(catalog, nothing_is_indexed, nothing_is_cached)
+    desk = JobDesk(MemoryJobStore(), SourceAccess(), nothing_is_deleted)
+    service = IndexService(catalog, nothing_is_indexed, nothing_is_cached, desk)
     reply = await service.CreateCollection(index_pb2.CreateCollectionRequest(name=name, **given), _CONTEXT)
     return reply.collection
 

@@ -9,12 +9,13 @@ from typing import Any, TypeAlias
 import grpc.aio
 
 from encoders.types import WorkClass
-from headrace.v1 import index_pb2, index_pb2_grpc
+from headrace.v1 import index_pb2
 from indexers.errors import InvalidInput
 from indexers.index import Catalog, Index
 from indexers.page_token import read_page_token, write_page_token
 from indexers.types import CollectionKey, Document
 from retrieval.errors import DocumentNotFound, InvalidRequest
+from retrieval.jobs.service import JobDesk
 from retrieval.server.calls import current_call
 from retrieval.server.convert.chunking import chunking_from_pb
 from retrieval.server.convert.collections import checked_description, collection_to_pb, fields_from_pb
@@ -30,6 +31,7 @@ from retrieval.server.convert.ledgers import epoch_to_pb
 from retrieval.server.convert.texts import checked_key
 from retrieval.server.engines import IndexerOf
 from retrieval.server.services.importing import Import
+from retrieval.server.services.jobs import JobMethods
 from retrieval.server.services.looking_up import look_up
 
 MAX_DOCUMENTS = 256
@@ -39,7 +41,7 @@ DEFAULT_PAGE = 100
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
-class IndexService(index_pb2_grpc.IndexServiceServicer):
+class IndexService(JobMethods):
     """Converts, calls, converts. The tenant of every key is the caller's."""
 
     def __init__(
@@ -47,8 +49,10 @@ class IndexService(index_pb2_grpc.IndexServiceServicer):
         catalog: Catalog,
         indexer_of: IndexerOf,
         forget: Callable[[CollectionKey], Awaitable[object]],
+        jobs: JobDesk,
     ) -> None:
         """`forget` erases what the caches hold of a collection."""
+        super().__init__(jobs)
         self._catalog = catalog
         self._indexer_of = indexer_of
         self._forget = forget
