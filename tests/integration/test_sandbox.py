@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -166,6 +167,38 @@ def test_sandbox_that_is_closed_says_so_rather_than_blame_the_file(closed_after:
         next(pool.parse(_file(tmp_path, "b.md", b"text"), OPTIONS))
     assert not pool.pids()
     pool.close()
+
+
+_ORPHANER = """
+import sys
+from pathlib import Path
+from indexers.parsing.options import ParseOptions, SourceFile
+from indexers.sandbox.pool import ParserPool, SandboxLimits
+pool = ParserPool(SandboxLimits(), 2)
+pool.warm()
+rows = pool.parse(SourceFile(Path(sys.argv[1]), "a.jsonl", ""), ParseOptions())
+next(rows)
+print(*pool.pids(), flush=True)
+sys.stdin.read()
+"""
+
+
+@linux_only
+def test_child_does_not_outlive_its_parent(tmp_path: Path) -> None:
+    """Neither one that waits for a file nor one that waits for its rows to be read."""
+    file = _file(tmp_path, "a.jsonl", _rows(3_000))
+    command = [sys.executable, "-c", _ORPHANER, str(file.path)]
+    environ = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry), "TMPDIR": str(tmp_path)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environ) as parent, ExitStack() as stack:
+        assert parent.stdout is not None
+        children = [os.pidfd_open(int(pid)) for pid in parent.stdout.readline().split()]
+        for child in children:
+            stack.callback(os.close, child)
+        parent.kill()
+        for child in children:
+            assert select.select([child], [], [], 20.0)[0]
+    assert len(children) == 2
 
 
 _FORGER = """
