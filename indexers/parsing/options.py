@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from indexers.documents import MAX_TEXT_CHARACTERS
 from indexers.errors import ParseFailed
