@@ -37,7 +37,8 @@ class SourceFile:
     @property
     def stem(self) -> str:
         """The title of last resort."""
-        stem = self.path.stem.replace("_", " ").replace("-", " ").strip() or self.path.name
+        name = PurePosixPath(self.name)  # the path may be that of a copy
+        stem = name.stem.replace("_", " ").replace("-", " ").strip() or name.name
         return _SURROGATES.sub("\ufffd", stem)  # a name that is no valid UTF-8 has some
 
 
