@@ -233,3 +233,29 @@ def test_a_worker_of_a_server_ends_when_the_server_is_gone(tmp_path: Path) -> No
             assert process.wait(PATIENCE_S) == 0
         finally:
             process.kill()
+
+
+async def test_a_watched_folder_is_kept_in_step_by_itself(working: ServerProcess, alice: Client) -> None:
+    """What is there when watching begins is indexed, and a change starts a run without anybody asking."""
+    docs = working.folder / "shared" / "watched"
+    docs.mkdir()
+    (docs / "lock.md").write_text("# Lock\n\nIt opens at dawn.\n", encoding="utf-8")
+    text = JOB.replace('"docs"', '"watched"').replace("books", "locks") + "[schedule]\nwatch = true\n"
+    await alice.jobs.submit(_submission("locks", text, run=False))
+    await _ended_runs(alice, "locks", 1)
+    (docs / "lock.md").write_text("# Lock\n\nIt opens at dusk.\n", encoding="utf-8")
+    newest = (await _ended_runs(alice, "locks", 2))[0]
+    assert dict(newest.documents) == {"verified": 1}
+    await alice.jobs.submit(jobs_pb2.SubmitJobRequest(name="locks", paused=True))
+    shown = await alice.jobs.get(jobs_pb2.GetJobRequest(name="locks"))
+    assert shown.job.paused
+
+
+async def _ended_runs(client: Client, name: str, count: int) -> list[jobs_pb2.Run]:
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            runs = (await client.jobs.list(jobs_pb2.ListJobsRequest(name=name))).runs
+            ended = [run for run in runs if run.HasField("end_time")]
+            if len(ended) >= count:
+                return ended
+            await asyncio.sleep(0.05)
