@@ -259,3 +259,27 @@ async def _ended_runs(client: Client, name: str, count: int) -> list[jobs_pb2.Ru
             if len(ended) >= count:
                 return ended
             await asyncio.sleep(0.05)
+
+
+async def test_a_stop_leaves_a_run_that_the_next_server_finishes(tmp_path: Path) -> None:
+    """GRP-05: SIGTERM in the middle of a run ends server and worker, and after a restart the run goes on to its end."""
+    text = settings_text(tmp_path) + f"[jobs]\nfile_roots = [{json.dumps(str(tmp_path))}]\nitems_per_lease = 4\n"
+    (tmp_path / "docs").mkdir()
+    for number in range(120):
+        passage = f"Gate {number} closes at noon, and opens when the basin holds {number} cubic metres of water. " * 6
+        (tmp_path / "docs" / f"{number}.md").write_text(f"# Gate {number}\n\n{passage}\n", encoding="utf-8")
+    with running(tmp_path, text) as server:
+        async with server.client("alice") as client:
+            await client.jobs.submit(_submission("gates"))
+            async with aclosing(client.jobs.watch(jobs_pb2.WatchJobRequest(name="gates"))) as states:
+                async for state in states:
+                    assert state.run.state in {jobs_pb2.RUN_STATE_QUEUED, jobs_pb2.RUN_STATE_RUNNING}
+                    if state.run.documents.get("verified", 0):
+                        break
+            assert await asyncio.to_thread(server.stop) == 0
+    with running(tmp_path, text) as server:
+        async with server.client("alice") as client:
+            ended = await _followed(client, "gates")
+            assert ended.state == jobs_pb2.RUN_STATE_SUCCEEDED, ended.reason
+            assert sum(ended.documents.values()) == 120
+            assert (await client.count("books")).documents == 120
