@@ -6,12 +6,14 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from encoders.cpu import usable_cpus
 from indexers.errors import JobError
 from indexers.jobs.index_target import IndexTarget
 from indexers.jobs.running.parts import ItemsOf, RunParts
+from indexers.jobs.running.reaching import Reaching
 from indexers.jobs.state import JobKey, Run
 from indexers.jobs.store import JobStore
 from indexers.jobs.target import Target
@@ -27,6 +29,7 @@ from retrieval.settings.jobs import JobsSettings
 
 FOLDER = "_jobs"  # no tenant can be called so
 SCRATCH = "source"
+_PATIENCE_S = 600.0  # with a server that starts again
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,16 @@ class Surroundings:
     settings: Settings
     server: str = ""
     api_key: str = ""
+    foreground: bool = False  # a person waits, and may hold the data folder for as long as that takes
+
+    @property
+    def opens(self) -> bool:
+        """Whether the worker writes by itself: to a Qdrant server, or to a data folder that no server holds.
+
+        A worker that waits for work in the background never takes a data folder: the server that serves it may just be
+        starting again, and would find it locked.
+        """
+        return self.address() is None and (self.foreground or self.settings.index.kind == "qdrant")
 
     def address(self) -> str | None:
         """Returns where the server is now; None when there is none."""
@@ -44,7 +57,7 @@ class Surroundings:
     @property
     def tenant(self) -> str:
         """Whose runs the worker may carry out: those of its key behind a server, all when it opens the data itself."""
-        if self.address() is None:
+        if self.opens:
             return ""
         digest = hashlib.sha256(self.api_key.encode()).hexdigest()
         return next((key.tenant for key in self.settings.auth.keys if key.sha256 == digest), DEFAULT_TENANT)
@@ -123,7 +136,7 @@ def _on_cluster(here: Surroundings, run: Run, access: SourceAccess, target: Targ
 
 @asynccontextmanager
 async def _target(here: Surroundings, run: Run) -> AsyncIterator[Target]:
-    if here.address() is None:
+    if here.opens:
         async with local_target(here.settings, run.key.tenant, run.spec) as target:
             yield target
         return
@@ -131,7 +144,7 @@ async def _target(here: Surroundings, run: Run) -> AsyncIterator[Target]:
     connection = Connection(address, here.api_key)
     try:
         remote = RemoteTarget(connection, run.spec.collection, run.spec.chunking)
-        await remote.open(run.spec)
+        await Reaching(_PATIENCE_S).reach(partial(remote.open, run.spec))
         yield remote
     finally:
         await connection.close()

@@ -10,6 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 
 import structlog
 
@@ -46,7 +47,7 @@ class Worker:
         """
         while not stop.is_set():
             await release_dead(self._store)
-            claim = await self._store.claim_run(self.name, self._lease_s, tenant or self._here.tenant, run_id)
+            claim = await self._claim(tenant, run_id)
             if claim is not None:
                 await self._until(stop, self.carry_out(claim))
             elif (run := await self._run_to_assist(tenant, run_id)) is not None:
@@ -76,6 +77,12 @@ class Worker:
             _log.exception("run_failed", run=claim.run.run_id, error_id=number)
             reason = f"an unexpected {type(error).__name__}; the log of the worker has it as {number}"
             return await self._store.end_run(claim, RunState.FAILED, reason, "")
+
+    async def _claim(self, tenant: str, run_id: str) -> RunClaim | None:
+        """Takes a run, if there is a way to its collection."""
+        if self._here.address() is None and not self._here.opens:
+            return None
+        return await self._store.claim_run(self.name, self._lease_s, tenant or self._here.tenant, run_id)
 
     async def _assist(self, run: Run) -> None:
         async with run_parts(self._here, self._store, run, self.name) as parts:
@@ -139,6 +146,7 @@ async def run_here(here: Surroundings, job: Job, request: RunRequest, watcher: C
         RunActive: a worker that lives carries out a run of the job.
         JobStoreUnavailable: the store cannot be reached.
     """
+    here = replace(here, foreground=True)
     store = open_job_store(here.settings)
     try:
         await release_dead(store)
