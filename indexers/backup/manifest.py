@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 
 from indexers.definition import check_model
@@ -82,6 +83,7 @@ class Manifest:
     collections: tuple[BackedUp, ...]
     others: tuple[BackupFile, ...] = ()  # what belongs to no collection, such as the queue of jobs
     left_out: str = ""  # what is not in it, for people
+    made_by: str = ""  # the version that wrote it
     format_version: int = FORMAT_VERSION
 
 
@@ -109,7 +111,8 @@ def described(folder: Path, path: Path, part: str) -> BackupFile:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Ends a backup: from now on it is one."""
-    replace_file(folder / NAME, (json.dumps(asdict(manifest), indent=1) + "\n").encode())
+    signed = replace(manifest, made_by=f"headrace {version('headrace')}")
+    replace_file(folder / NAME, (json.dumps(asdict(signed), indent=1) + "\n").encode())
 
 
 def read_manifest(folder: Path) -> Manifest:
