@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from indexers.backup.manifest import (
     read_manifest,
     write_manifest,
 )
-from indexers.errors import CollectionExists, CollectionNotFound, IndexCorrupt
+from indexers.errors import CollectionExists, CollectionNotFound, IndexCorrupt, IndexUnavailable
 from indexers.generation import replace_file
 from indexers.names import check_key
 from indexers.options import DenseModel
@@ -127,8 +128,10 @@ class QdrantBackup:
             made = {part: await self._snapshots.make(name) for part, name in sources.items()}
         place = folder / key.tenant / key.collection
         for part, name in sources.items():
-            await self._snapshots.fetch(name, made[part], place / f"{part}.snapshot")
-            await self._snapshots.remove(name, made[part])
+            try:
+                await self._snapshots.fetch(name, made[part], place / f"{part}.snapshot")
+            finally:
+                await self._snapshots.remove(name, made[part])
         replace_file(place / "state.json", json.dumps({"statistics": [one.payload for one in statistics]}).encode())
         files = [described(folder, place / f"{part}.snapshot", part) for part in sources]
         files.append(described(folder, place / "state.json", STATE))
@@ -139,14 +142,14 @@ class QdrantBackup:
         documents = f"{names.documents}.r{time.time_ns() // 1_000}"
         if await self._state(names.key) is None:
             fresh = _Fresh(names, 0, documents)
-            await self._build_up(folder, backed_up, fresh)
+            await self._built_up(folder, backed_up, fresh)
             await self._point_to(fresh)
             state = _restored_state(backed_up, fresh)
             await self._store.upsert(names.collections, [state_point(state)])
             return
         async with holding(self._store, names, BUILDING) as (_, there):
             fresh = _Fresh(names, there.generation + 1, documents)
-            await self._build_up(folder, backed_up, fresh)
+            await self._built_up(folder, backed_up, fresh)
             lease = Lease(self._store, names, WRITING)
             try:
                 await lease.take()
@@ -154,6 +157,16 @@ class QdrantBackup:
                 await lease.set(state_payload(_restored_state(backed_up, fresh)), free=True)
             finally:
                 await lease.drop()
+
+    async def _built_up(self, folder: Path, backed_up: BackedUp, fresh: _Fresh) -> None:
+        """Builds a collection up; when that fails nothing of it is left."""
+        try:
+            await self._build_up(folder, backed_up, fresh)
+        except (IndexUnavailable, IndexCorrupt):
+            with suppress(IndexUnavailable):
+                await self._store.drop(fresh.chunks)
+                await self._store.drop(fresh.documents)
+            raise
 
     async def _build_up(self, folder: Path, backed_up: BackedUp, fresh: _Fresh) -> None:
         """Makes physical collections of the snapshots, and counts what is in them."""
@@ -166,8 +179,6 @@ class QdrantBackup:
                 await self._store.set_payload(name, {"tenant": new.tenant}, of_tenant(old.tenant))
         found = await self._counts(fresh.documents, fresh.chunks, new.tenant)
         if found != backed_up.counts:
-            await self._store.drop(fresh.chunks)
-            await self._store.drop(fresh.documents)
             raise IndexCorrupt(new.collection, f"the server made {found} of the backup, not {backed_up.counts}")
         stored = json.loads((folder / backed_up.file(STATE).path).read_text())
         for one in stored["statistics"]:

@@ -24,8 +24,8 @@ from indexers.qdrant.generations import create_generation
 from indexers.qdrant.index import QdrantIndex
 from indexers.qdrant.lease import WRITING, Lease
 from indexers.qdrant.listing import ensure_list
-from indexers.qdrant.migrating import QdrantMigration
-from indexers.qdrant.migration_plan import MIGRATION_OF, MigrationPlan, changed_over, read_plan
+from indexers.qdrant.migrating import QdrantMigration, end_change_over
+from indexers.qdrant.migration_plan import MIGRATION_OF, read_plan
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.options import QdrantOptions
 from indexers.qdrant.points import CollectionState, is_collection, place_point, point_id, state_of, state_payload
@@ -141,20 +141,8 @@ class QdrantCatalog:
             return state
         plan = await read_plan(self._store, names)
         if plan.to is not None and plan.to.chunks == target:
-            return await self._changed_over(names, plan)
+            return await end_change_over(self._store, names, plan)
         return replace(state, generation=int(number))
-
-    async def _changed_over(self, names: PhysicalNames, plan: MigrationPlan) -> CollectionState:
-        """Brings a change of models to its end that a crash has interrupted after the aliases had moved."""
-        lease = Lease(self._store, names, WRITING)
-        try:
-            state = await lease.take()
-            ended = changed_over(state, names, plan)
-            await lease.set(state_payload(ended), free=True)
-        finally:
-            await lease.drop()
-        await MigrationPlan(previous=plan.away_from).write(self._store, names)
-        return ended
 
     async def _make(self, names: PhysicalNames, definition: CollectionDefinition) -> None:
         """Makes a collection in a turn, so that of several processes one does."""

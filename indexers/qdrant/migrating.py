@@ -17,12 +17,12 @@ from typing import TypeAlias
 
 from encoders.term_statistics import TermStatistics
 from indexers.definition import check_model, new_definition, no_statistics
-from indexers.errors import BuildFailed
+from indexers.errors import BuildFailed, ModelMismatch
 from indexers.options import DenseModel
 from indexers.qdrant.conditions import of_tenant
 from indexers.qdrant.documents import create_documents, document_ids, touched_since
 from indexers.qdrant.generations import Copying, create_generation
-from indexers.qdrant.lease import BUILDING, WRITING, holding
+from indexers.qdrant.lease import BUILDING, WRITING, Lease, holding
 from indexers.qdrant.migration_plan import MigrationPlan, Pair, changed_over, generation_of, read_plan
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.points import (
@@ -51,6 +51,20 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Hears how many documents there are, and how many were looked at."""
 
 
+async def end_change_over(store: QdrantStore, names: PhysicalNames, plan: MigrationPlan) -> CollectionState:
+    """Brings a change of models to its end whose aliases have moved, and returns the state after it."""
+    lease = Lease(store, names, WRITING)
+    try:
+        state = await lease.take()
+        if plan.to is not None and state.definition != plan.to.described():
+            state = changed_over(state, names, plan)
+            await lease.set(state_payload(state), free=True)
+    finally:
+        await lease.drop()
+    await MigrationPlan(previous=plan.away_from).write(store, names)
+    return state
+
+
 class QdrantMigration:
     """The migration of one collection; at most one process carries it out at a time."""
 
@@ -69,8 +83,10 @@ class QdrantMigration:
             BuildFailed: what was built is not what the collection holds, or writes come too fast; nothing has changed.
             IndexUnavailable: the server failed, or another process builds; run it again.
         """
-        async with holding(self._store, self._names, BUILDING) as (_, state):
-            await self._check_settled()
+        async with holding(self._store, self._names, BUILDING) as (_, found):
+            state = await self._settle(found)
+            if _serves(state, model):
+                return
             pair = await self._begun(state, model)
             building = ReEncoding(self._store, self._names, pair, model, await self._statistics(state), encode)
             since = await self._caught_up(building, progress)
@@ -83,8 +99,8 @@ class QdrantMigration:
         Raises:
             BuildFailed: there is nothing to go back to, or see `run`.
         """
-        async with holding(self._store, self._names, BUILDING) as (claim, state):
-            await self._check_settled()
+        async with holding(self._store, self._names, BUILDING) as (claim, found):
+            state = await self._settle(found)
             pair = (await self.plan()).previous
             if pair is None:
                 raise self._failed("there is nothing to go back to")
@@ -201,11 +217,21 @@ class QdrantMigration:
         if found != Counts(wanted, promised):
             raise self._failed(f"{found} were built, and {Counts(wanted, promised)} are needed")
 
-    async def _check_settled(self) -> None:
-        """Forgets a change-over that was written down and did not happen; one that did is settled when it is opened."""
-        plan = await self.plan()
-        if plan.to is not None and await self._store.target_of(self._names.chunks) != plan.to.chunks:
-            await replace(plan, to=None, away_from=None).write(self._store, self._names)
+    async def _settle(self, state: CollectionState) -> CollectionState:
+        """Ends a change-over that broke off, or forgets it when it did not happen; returns the state after that.
+
+        Raises:
+            BuildFailed: an earlier version made the collection, in a layout that cannot change over.
+        """
+        plan, names = await self.plan(), self._names
+        if await self._store.target_of(names.documents) is None:
+            raise self._failed("an earlier version made it; transfer it to a new collection first")
+        if plan.to is None:
+            return state
+        if await self._store.target_of(names.chunks) == plan.to.chunks:
+            return await end_change_over(self._store, names, plan)
+        await replace(plan, to=None, away_from=None).write(self._store, names)
+        return state
 
     async def _statistics(self, state: CollectionState) -> TermStatistics:
         """Returns the statistics of a generation: words do not change with the dense model."""
@@ -236,3 +262,11 @@ class QdrantMigration:
 
     def _failed(self, reason: str) -> BuildFailed:
         return BuildFailed(self._names.key.collection, reason)
+
+
+def _serves(state: CollectionState, model: DenseModel) -> bool:
+    try:
+        check_model(state.definition, model)
+    except ModelMismatch:
+        return False
+    return True

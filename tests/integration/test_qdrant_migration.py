@@ -173,8 +173,9 @@ async def test_migration_that_fails_its_check_changes_nothing(fake: FakeQdrant, 
     assert await index.count(None) == Counts(41, 81)
 
 
-async def test_change_over_that_died_is_completed(fake: FakeQdrant, catalogs: list[QdrantCatalog]) -> None:
-    """When the aliases have moved and nothing after them happened, whoever opens the collection ends it."""
+@pytest.mark.parametrize("again", [False, True])
+async def test_change_over_that_died_is_completed(fake: FakeQdrant, catalogs: list[QdrantCatalog], again: bool) -> None:
+    """When the aliases have moved and nothing after them happened, whoever opens or migrates the collection ends it."""
     await _filled(catalogs[0])
     migration = catalogs[0].migration(KEY)
 
@@ -184,6 +185,11 @@ async def test_change_over_that_died_is_completed(fake: FakeQdrant, catalogs: li
     with pytest.raises(IndexUnavailable):
         await migration.run(OTHER, Encoder(2 * DIM, "more"), last)
     fake.dies_after = None
+    fake.dies_at_alias = False
+    if again:
+        encoder = Encoder(2 * DIM, "more")
+        await migration.run(OTHER, encoder, _nothing)
+        assert encoder.encoded == []
     moved = await catalogs[1].adopt(KEY, OTHER)
     assert len(await _found(moved)) == 40
     assert (await catalogs[1].migration(KEY).plan()).previous is not None
