@@ -27,7 +27,7 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
         self.calls: list[str] = []
         self.fail_next: dict[str, grpcio.StatusCode] = {}
         self.dies_after: int | None = None  # calls that are still answered; None for all
-        self.dies_at_alias = False  # whether nothing is answered any more once an alias has moved
+        self.fails_after_alias = False  # whether the next change of a payload fails once an alias has moved
         self.hang: set[str] = set()
         self.cancelled: list[str] = []
         self.declared: dict[str, Any] = {}  # the parameters of dense vectors by name, as they came last
@@ -86,7 +86,8 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
             if action.HasField("delete_alias"):
                 del self.aliases[action.delete_alias.alias_name]
             else:
-                self.dies_after = 0 if self.dies_at_alias else self.dies_after
+                if self.fails_after_alias:
+                    self.fail_next["SetPayload"] = grpcio.StatusCode.UNAVAILABLE
                 self.aliases[action.create_alias.alias_name] = action.create_alias.collection_name
         return grpc.CollectionOperationResponse(result=True)
 

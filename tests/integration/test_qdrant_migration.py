@@ -180,12 +180,11 @@ async def test_change_over_that_died_is_completed(fake: FakeQdrant, catalogs: li
     migration = catalogs[0].migration(KEY)
 
     async def last() -> None:
-        fake.dies_at_alias = True
+        fake.fails_after_alias = True
 
     with pytest.raises(IndexUnavailable):
         await migration.run(OTHER, Encoder(2 * DIM, "more"), last)
-    fake.dies_after = None
-    fake.dies_at_alias = False
+    fake.fails_after_alias = False
     if again:
         encoder = Encoder(2 * DIM, "more")
         await migration.run(OTHER, encoder, _nothing)
