@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -264,10 +264,7 @@ async def _ended_runs(client: Client, name: str, count: int) -> list[jobs_pb2.Ru
 async def test_a_stop_leaves_a_run_that_the_next_server_finishes(tmp_path: Path) -> None:
     """GRP-05: SIGTERM in the middle of a run ends server and worker, and after a restart the run goes on to its end."""
     text = settings_text(tmp_path) + f"[jobs]\nfile_roots = [{json.dumps(str(tmp_path))}]\nitems_per_lease = 4\n"
-    (tmp_path / "docs").mkdir()
-    for number in range(120):
-        passage = f"Gate {number} closes at noon, and opens when the basin holds {number} cubic metres of water. " * 6
-        (tmp_path / "docs" / f"{number}.md").write_text(f"# Gate {number}\n\n{passage}\n", encoding="utf-8")
+    _write_gates(tmp_path / "docs", 70)
     with running(tmp_path, text) as server:
         async with server.client("alice") as client:
             await client.jobs.submit(_submission("gates"))
@@ -281,5 +278,45 @@ async def test_a_stop_leaves_a_run_that_the_next_server_finishes(tmp_path: Path)
         async with server.client("alice") as client:
             ended = await _followed(client, "gates")
             assert ended.state == jobs_pb2.RUN_STATE_SUCCEEDED, ended.reason
-            assert sum(ended.documents.values()) == 120
-            assert (await client.count("books")).documents == 120
+            assert sum(ended.documents.values()) == 70
+            assert (await client.count("books")).documents == 70
+
+
+def _write_gates(folder: Path, count: int) -> None:
+    """Writes files that take some seconds to index."""
+    folder.mkdir()
+    for number in range(count):
+        passage = f"Gate {number} closes at noon, and opens when the basin holds {number} cubic metres of water. " * 6
+        (folder / f"{number}.md").write_text(f"# Gate {number}\n\n{passage}\n", encoding="utf-8")
+
+
+def test_ctrl_c_cancels_a_run_cleanly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JOB-09: the run ends as cancelled, what was written stays, and the next run does the rest."""
+    _write_gates(tmp_path / "docs", 70)
+    (tmp_path / "handbook.toml").write_text(JOB, encoding="utf-8")
+    there = ["--data", str(tmp_path / "data"), "--set", "encoders.workers=1", "--set", "jobs.items_per_lease=4"]
+    run = ["jobs", "run", str(tmp_path / "handbook.toml"), *there]
+    command = [sys.executable, "-m", "retrieval.cli.main", *run]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL) as process:
+        try:
+            while not _verified(there, capsys):
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == Exit.INTERRUPTED
+        finally:
+            process.kill()
+    execute(["jobs", "show", "handbook", "--json", *there], {})
+    cancelled = json.loads(capsys.readouterr().out)["run"]
+    assert cancelled["state"] == "cancelled"
+    assert execute([*run, "--json"], {}) == 0
+    documents = json.loads(capsys.readouterr().out)["documents"]
+    assert documents["unchanged"] >= cancelled["documents"]["verified"]
+    assert sum(documents.values()) == 70
+
+
+def _verified(there: Sequence[str], capsys: pytest.CaptureFixture[str]) -> int:
+    """Returns how many documents the newest run has verified so far."""
+    if execute(["jobs", "show", "handbook", "--json", *there], {}):
+        return 0
+    run = json.loads(capsys.readouterr().out)["run"]
+    return int(run["documents"].get("verified", 0)) if run else 0
