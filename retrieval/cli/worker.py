@@ -24,7 +24,8 @@ def worker(
 ) -> None:
     """Work on runs of indexing jobs that wait.
 
-    SIGTERM stops it: what it holds goes back at once, and another worker, or a later one, goes on from there.
+    It writes through the running server. With --once, and no server, it opens the data folder by itself. SIGTERM stops
+    it: what it holds goes back at once, and another worker, or a later one, goes on from there.
     """
     asyncio.run(_work(session, once, run, tenant, attached))
 
@@ -42,7 +43,8 @@ async def _work(session: Session, once: bool, run_id: str, tenant: str, attached
         loop.add_signal_handler(number, stop.set)
     if attached:
         await loop.connect_read_pipe(lambda: _UntilEnd(stop), sys.stdin)
-    here = Surroundings(settings, session.server, session.api_key)
+    # Who works off the queue and ends may hold the data folder meanwhile; who waits for work leaves it to a server.
+    here = Surroundings(settings, session.server, session.api_key, foreground=once and not attached)
     await work(here, stop, once=once, run_id=run_id, tenant=tenant)
 
 

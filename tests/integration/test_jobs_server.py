@@ -201,32 +201,30 @@ def test_a_worker_carries_out_what_was_submitted_without_a_server(
 
 
 def _worker(folder: Path, *options: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "retrieval.cli.main", "worker", "--data", str(folder), *options]
-    command += ["--set", "encoders.workers=1"]
-    return subprocess.Popen(command, cwd=folder.parent, env=environment(), stdin=subprocess.PIPE)
+    command = [sys.executable, "-m", "retrieval.cli.main", "worker", *options]
+    environ = environment() | {"HEADRACE_API_KEY": "alice"}
+    return subprocess.Popen(command, cwd=folder, env=environ, stdin=subprocess.PIPE)
 
 
-def test_a_worker_waits_for_work_until_it_is_told_to_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_worker_waits_for_work_until_it_is_told_to_stop(tmp_path: Path) -> None:
     """A worker takes up what is submitted while it runs, and SIGTERM ends it with exit code 0."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "gate.md").write_text("# Gate\n\nIt closes at noon.\n", encoding="utf-8")
-    (tmp_path / "handbook.toml").write_text(JOB, encoding="utf-8")
-    with _worker(tmp_path / "data") as process:
+    text = settings_text(tmp_path) + f"[jobs]\nworkers = 0\nfile_roots = [{json.dumps(str(tmp_path))}]\n"
+    with running(tmp_path, text) as server, _worker(tmp_path) as process:
         try:
-            there = ["--data", str(tmp_path / "data"), "--json"]
-            assert execute(["jobs", "submit", str(tmp_path / "handbook.toml"), *there], {}) == 0
-            capsys.readouterr()
-            assert execute(["jobs", "watch", "handbook", *there], {}) == 0
-            assert json.loads(capsys.readouterr().out)["documents"] == {"verified": 1}
+            async with server.client("alice") as client:
+                await client.jobs.submit(_submission("handbook"))
+                assert dict((await _followed(client, "handbook")).documents) == {"verified": 1}
             process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE_S) == 0
+            assert await asyncio.to_thread(process.wait, PATIENCE_S) == 0
         finally:
             process.kill()
 
 
 def test_a_worker_of_a_server_ends_when_the_server_is_gone(tmp_path: Path) -> None:
     """However the server ends, its end of the pipe closes, and no worker is left behind."""
-    with _worker(tmp_path / "data", "--attached") as process:
+    with _worker(tmp_path, "--attached") as process:
         try:
             assert process.stdin is not None
             process.stdin.close()
