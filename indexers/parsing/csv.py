@@ -27,8 +27,8 @@ def parse_csv(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocumen
     # The module's own bound is one for the whole process; ours only ever raises it.
     csv.field_size_limit(max(csv.field_size_limit(), options.max_text_characters + 1))
     lines = _lines(file, encoding, options)
-    columns, separator = _header(file, next(lines, ""))
-    for parsed in _rows(file, columns, lines, separator):
+    columns, separator = _header(file, next(lines, ""), options)
+    for parsed in _rows(file, (columns, separator), lines, options):
         if isinstance(parsed, ParsedDocument):
             yield ParsedDocument(parsed.document, warnings + parsed.warnings)
             warnings = ()  # said once a file
@@ -36,7 +36,7 @@ def parse_csv(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocumen
             yield parsed
 
 
-def _header(file: SourceFile, line: str) -> tuple[list[str], str]:
+def _header(file: SourceFile, line: str, options: ParseOptions) -> tuple[list[str], str]:
     """Returns the names of the columns, ours in lower case, and the separator."""
     separator = max(_SEPARATORS, key=line.count)
     try:
@@ -48,14 +48,16 @@ def _header(file: SourceFile, line: str) -> tuple[list[str], str]:
     repeated = min((name for name, count in Counter(columns).items() if count > 1), default=None)
     if repeated is not None:
         raise ParseFailed(file.name, f"has more than one column {repeated[:100]!r}; give each a name of its own")
-    if "text" not in columns:
-        raise ParseFailed(file.name, f"has no column 'text'; its columns are {', '.join(columns)[:200] or 'none'}")
+    if not any(name in columns for name in options.text_fields):
+        wanted = ", ".join(f"'{name}'" for name in options.text_fields)
+        raise ParseFailed(file.name, f"has no column {wanted}; its columns are {', '.join(columns)[:200] or 'none'}")
     return columns, separator
 
 
 def _rows(
-    file: SourceFile, columns: list[str], lines: Iterator[str], separator: str
+    file: SourceFile, header: tuple[list[str], str], lines: Iterator[str], options: ParseOptions
 ) -> Iterator[ParsedDocument | ParseFailure]:
+    columns, separator = header
     # Strict, or a quote that is never closed would swallow the rest of the file in silence.
     reader = csv.reader(lines, delimiter=separator, strict=True)
     while True:
@@ -74,7 +76,7 @@ def _rows(
             yield failed_row(file, number, f"has {len(values)} fields, the header has {len(columns)}")
         elif any(values):
             row = {name: value for name, value in zip(columns, values, strict=False) if value}
-            yield row_document(file, number, row)
+            yield row_document(file, number, row, options)
 
 
 def _lines(file: SourceFile, encoding: str, options: ParseOptions) -> Iterator[str]:

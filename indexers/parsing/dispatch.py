@@ -8,15 +8,25 @@ from dataclasses import replace
 
 from indexers.errors import ParseFailed
 from indexers.parsing.charsets import marked_encoding
+from indexers.parsing.code import CODE_SUFFIXES, parse_code
 from indexers.parsing.csv import parse_csv
+from indexers.parsing.docx import parse_docx
+from indexers.parsing.epub import parse_epub
 from indexers.parsing.html import parse_html
+from indexers.parsing.json_file import parse_json
 from indexers.parsing.jsonl import parse_jsonl
+from indexers.parsing.mail import parse_eml, parse_mbox
 from indexers.parsing.markdown import parse_markdown
+from indexers.parsing.notebook import parse_notebook
 from indexers.parsing.options import ParseOptions, SourceFile
+from indexers.parsing.parquet import parse_parquet
 from indexers.parsing.parsed import ParsedDocument, ParseFailure, SkippedFile, SourceItem
 from indexers.parsing.pdf import parse_pdf
 from indexers.parsing.plain import parse_plain
+from indexers.parsing.pptx import parse_pptx
 from indexers.parsing.rst import parse_rst
+from indexers.parsing.sheets import parse_sheets
+from indexers.parsing.xml_file import parse_xml_file
 
 _SNIFFED = 1024
 _HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
@@ -38,12 +48,32 @@ _ONE: dict[str, Callable[[SourceFile, ParseOptions], ParsedDocument]] = {
     ".txt": parse_plain,
     ".html": parse_html,
     ".htm": parse_html,
+    ".xhtml": parse_html,
     ".pdf": parse_pdf,
+    ".docx": parse_docx,
+    ".docm": parse_docx,
+    ".pptx": parse_pptx,
+    ".pptm": parse_pptx,
+    ".xlsx": parse_sheets,
+    ".xlsm": parse_sheets,
+    ".xls": parse_sheets,
+    ".ods": parse_sheets,
+    ".epub": parse_epub,
+    ".eml": parse_eml,
+    ".ipynb": parse_notebook,
+    ".xml": parse_xml_file,
+    **dict.fromkeys(CODE_SUFFIXES, parse_code),
 }
 _MANY: dict[str, Callable[[SourceFile, ParseOptions], Iterable[ParsedDocument | ParseFailure]]] = {
     ".jsonl": parse_jsonl,
     ".csv": parse_csv,
+    ".tsv": parse_csv,
+    ".json": parse_json,
+    ".mbox": parse_mbox,
+    ".parquet": parse_parquet,
 }
+_ZIPS = frozenset({".docx", ".docm", ".pptx", ".pptm", ".xlsx", ".xlsm", ".ods", ".epub"})
+_OWN_MARK = frozenset({*_ZIPS, ".xls", ".parquet"})  # what their first bytes are is for their parsers to check
 
 SUFFIXES = frozenset({*_ONE, *_MANY})
 
@@ -89,6 +119,8 @@ def _check_first_bytes(name: str, suffix: str, start: bytes) -> None:
     is_pdf = b"%PDF-" in start if suffix == ".pdf" else start.startswith(b"%PDF-")
     if is_pdf != (suffix == ".pdf"):
         raise ParseFailed(name, f"is {_nature(start)} by its first bytes, not {suffix}; rename it or leave it out")
+    if suffix in _OWN_MARK:
+        return
     binary = next((what for mark, what in _BINARY_STARTS.items() if start.startswith(mark)), "")
     if not binary and suffix != ".pdf" and b"\x00\x00" in start and not marked_encoding(start):
         binary = "binary"

@@ -57,14 +57,25 @@ def parse_html(file: SourceFile, options: ParseOptions) -> ParsedDocument:
     declared = _CHARSET.search(content[:4096])
     decoded, warnings = decode(content, declared[1].decode("ascii", "replace") if declared else "")
     source, cleaned = clean(decoded)
-    if nesting_depth(source) > MAX_DEPTH:
-        raise ParseFailed(file.name, f"nests elements deeper than {MAX_DEPTH} levels", "bomb")
-    if most_attributes(source) > MAX_ATTRIBUTES:
-        raise ParseFailed(file.name, f"has an element of more than {MAX_ATTRIBUTES} attributes", "bomb")
+    check_html(source, file.name)
     title, text = render_html(source)
     require_text(text, file.name, options)
     document = Document(file.name, title or file.stem, text, TextFormat.MARKDOWN, source_uri=file.uri)
     return ParsedDocument(document, warnings + cleaned)
+
+
+def check_html(source: str, name: str) -> None:
+    """Raises: ParseFailed: the page would take the parser very long."""
+    if nesting_depth(source) > MAX_DEPTH:
+        raise ParseFailed(name, f"nests elements deeper than {MAX_DEPTH} levels", "bomb")
+    if most_attributes(source) > MAX_ATTRIBUTES:
+        raise ParseFailed(name, f"has an element of more than {MAX_ATTRIBUTES} attributes", "bomb")
+
+
+def page_text(source: str, name: str) -> str:
+    """Returns the canonical Markdown of a page inside another format. Raises: ParseFailed: as `check_html`."""
+    check_html(source, name)
+    return render_html(source)[1]
 
 
 def render_html(source: str) -> tuple[str, str]:

@@ -25,10 +25,10 @@ def parse_jsonl(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocum
         opened.seek(0)
         for number, line in enumerate(bounded_lines(opened, file, options), 1):
             if line.strip(b" \t\r\n\xef\xbb\xbf"):
-                yield _parse_line(file, number, line)
+                yield _parse_line(file, number, line, options)
 
 
-def _parse_line(file: SourceFile, number: int, line: bytes) -> ParsedDocument | ParseFailure:
+def _parse_line(file: SourceFile, number: int, line: bytes, options: ParseOptions) -> ParsedDocument | ParseFailure:
     text, warnings = decode(line)
     try:
         row = json.loads(text)
@@ -38,7 +38,7 @@ def _parse_line(file: SourceFile, number: int, line: bytes) -> ParsedDocument | 
         return failed_row(file, number, "is JSON that nests too deep or holds too long a number")
     if not isinstance(row, dict):
         return failed_row(file, number, "is no JSON object; each line must be one")
-    parsed = row_document(file, number, row)
+    parsed = row_document(file, number, row, options)
     if isinstance(parsed, ParsedDocument):
         return ParsedDocument(parsed.document, warnings + parsed.warnings)
     return parsed

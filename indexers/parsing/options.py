@@ -24,6 +24,9 @@ class ParseOptions:
     max_file_bytes: int = 50 * _MIB
     max_row_bytes: int = 50 * _MIB
     max_text_characters: int = MAX_TEXT_CHARACTERS
+    id_field: str = "id"  # of rows; for `id` also `_id`
+    title_field: str = "title"
+    text_fields: tuple[str, ...] = ("text",)
 
 
 @dataclass(frozen=True, slots=True)

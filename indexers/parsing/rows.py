@@ -11,18 +11,24 @@ from indexers.parsing.parsed import ParsedDocument, ParseFailure
 from indexers.types import Document, Scalar
 
 _ID_FIELDS = ("_id", "id")
-_OWN_FIELDS = frozenset({"_id", "id", "title", "text", "metadata"})
 
 
-def row_document(file: SourceFile, number: int, row: Mapping[str, object]) -> ParsedDocument | ParseFailure:
+def row_document(
+    file: SourceFile, number: int, row: Mapping[str, object], options: ParseOptions
+) -> ParsedDocument | ParseFailure:
     """Makes a document of a row: `_id` or `id`, `title`, `text`; other fields and those in `metadata` are its metadata.
 
-    A row without an id is named after its place, `number`, the line it is in or starts in.
+    The options may name other fields. A row without an id is named after its place, `number`, the line it is in or
+    starts in.
     """
-    text, warnings = clean(_text(row.get("text")))
-    if not text or text.isspace():
-        return failed_row(file, number, "has no text in its field 'text'", "no_text")
-    fields = {key: value for key, value in row.items() if key not in _OWN_FIELDS}
+    parts = [clean(_text(row.get(name))) for name in options.text_fields]
+    text, warnings = "\n\n".join(part for part, _ in parts if part.strip()), parts[0][1]
+    if not text:
+        named = ", ".join(f"'{name}'" for name in options.text_fields)
+        return failed_row(file, number, f"has no text in its field {named}", "no_text")
+    ids = _ID_FIELDS if options.id_field == "id" else (options.id_field,)
+    own = {*ids, options.title_field, *options.text_fields, "metadata"}
+    fields = {key: value for key, value in row.items() if key not in own}
     nested = row.get("metadata")
     if isinstance(nested, Mapping):
         fields.update(nested)
@@ -31,10 +37,15 @@ def row_document(file: SourceFile, number: int, row: Mapping[str, object]) -> Pa
     metadata, refused = _metadata(fields)
     if refused:
         warnings += (f"fields that are no scalars or lists of them were left out: {', '.join(refused)}",)
-    identity = next((clean(_text(row[key]))[0] for key in _ID_FIELDS if _text(row.get(key))), f"{file.name}#{number}")
-    title = " ".join(clean(_text(row.get("title")))[0].split())
+    identity = next((clean(_text(row[key]))[0] for key in ids if _text(row.get(key))), f"{file.name}#{number}")
+    title = " ".join(clean(_text(row.get(options.title_field)))[0].split())
     uri = f"{file.uri}#{number}"
     return ParsedDocument(Document(identity, title, text, metadata=metadata, source_uri=uri), warnings)
+
+
+def has_text(row: Mapping[str, object], options: ParseOptions) -> bool:
+    """Tells whether a row has text in one of the fields that are read."""
+    return any(_text(row.get(name)).strip() for name in options.text_fields)
 
 
 def failed_row(file: SourceFile, number: int, reason: str, kind: str = "unparsable") -> ParseFailure:

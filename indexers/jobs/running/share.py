@@ -55,7 +55,12 @@ def share_of(parts: RunParts, run: Run) -> Iterator[Share]:
 
 def parse_options(spec: ParsingSpec) -> ParseOptions:
     """Returns the options of the parsers that a job asks for."""
-    return ParseOptions(max_file_bytes=spec.max_file_bytes)
+    return ParseOptions(
+        max_file_bytes=spec.max_file_bytes,
+        id_field=spec.id_field,
+        title_field=spec.title_field,
+        text_fields=spec.text_fields,
+    )
 
 
 def _shape(parts: RunParts, spec: JobSpec, adds: str) -> str:

@@ -1,0 +1,53 @@
+"""JSON files: an array of objects is rows, as JSON lines are; one object is one document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from indexers.errors import ParseFailed
+from indexers.parsing.charsets import decode
+from indexers.parsing.options import ParseOptions, SourceFile, clean, read_bounded, require_text
+from indexers.parsing.parsed import ParsedDocument, ParseFailure
+from indexers.parsing.rows import failed_row, has_text, row_document
+from indexers.types import Document
+
+_MAX_DEPTH = 100
+
+
+def parse_json(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocument | ParseFailure]:
+    """Yields a document for each object of an array, or one of the whole file.
+
+    Raises:
+        ParseFailed: too large, no JSON, or without text.
+    """
+    source, warnings = decode(read_bounded(file, options))
+    try:
+        content = json.loads(source)
+    except (ValueError, RecursionError) as error:
+        raise ParseFailed(file.name, f"is no JSON: {str(error)[:200]}") from error
+    if isinstance(content, list) and any(isinstance(row, dict) for row in content):
+        for number, row in enumerate(content, 1):
+            if isinstance(row, dict):
+                yield row_document(file, number, row, options)
+            else:
+                yield failed_row(file, number, "is no JSON object; each entry must be one")
+    elif isinstance(content, dict) and has_text(content, options):
+        yield row_document(file, 1, content, options)
+    else:
+        text, cleaned = clean("\n".join(_lines(content)))
+        require_text(text, file.name, options)
+        yield ParsedDocument(Document(file.name, file.stem, text, source_uri=file.uri), warnings + cleaned)
+
+
+def _lines(content: object) -> Iterator[str]:
+    """Yields a line for each value: the way to it, and what it is."""
+    waiting: list[tuple[tuple[str, ...], object]] = [((), content)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, Mapping) and len(path) < _MAX_DEPTH:
+            waiting += [((*path, str(key)), one) for key, one in reversed(list(value.items()))]
+        elif isinstance(value, list) and len(path) < _MAX_DEPTH:
+            waiting += [((*path, str(at)), value[at]) for at in reversed(range(len(value)))]
+        elif value is not None and value != "":
+            yield f"{'.'.join(path)}: {value}" if path else str(value)

@@ -1,0 +1,84 @@
+"""Spreadsheets (XLSX, XLSM, XLS, ODS) to canonical Markdown: a heading a sheet, its rows as tables.
+
+Long sheets become several tables that each repeat the header, so that a chunk says what its columns are. Formulas are
+their last results; macros are never run or read. python-calamine reads all four formats in Rust, without entities of
+XML; openpyxl reads one of them twenty times slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from io import BytesIO
+from typing import TypeAlias
+
+from python_calamine import CalamineError, CalamineWorkbook
+
+from indexers.errors import ParseFailed
+from indexers.parsing.markdown_writer import MarkdownWriter
+from indexers.parsing.options import ParseOptions, SourceFile, clean, read_bounded, require_text
+from indexers.parsing.parsed import ParsedDocument
+from indexers.sandbox.archives import open_archive
+from indexers.types import Document, TextFormat
+
+_ROWS_A_TABLE = 25
+_MAX_CELLS = 2_000_000
+_ZIPPED = b"PK"
+
+Cell: TypeAlias = "str | int | float | bool | date | datetime | time | timedelta"
+
+
+def parse_sheets(file: SourceFile, options: ParseOptions) -> ParsedDocument:
+    """Reads a spreadsheet.
+
+    Raises:
+        ParseFailed: no such document, encrypted, made to do harm, too large, or without text.
+    """
+    content = read_bounded(file, options)
+    macros = False
+    if content.startswith(_ZIPPED):
+        with open_archive(content, file.name) as archive:
+            archive.verify()
+            macros = any("vbaProject" in name for name in archive.namelist())
+    writer, seen = MarkdownWriter(), 0
+    for name, rows in _sheets(file, content):
+        seen += sum(map(len, rows))
+        if seen > _MAX_CELLS:
+            raise ParseFailed(file.name, f"has more than {_MAX_CELLS} cells; split it, or save it as CSV", "too_large")
+        _write(writer, name, rows)
+    text, warnings = clean(writer.text())
+    require_text(text, file.name, options)
+    warnings += ("macros were not read",) if macros else ()
+    document = Document(file.name, file.stem, text, TextFormat.MARKDOWN, source_uri=file.uri)
+    return ParsedDocument(document, warnings)
+
+
+def _sheets(file: SourceFile, content: bytes) -> Iterator[tuple[str, list[list[str]]]]:
+    try:
+        workbook = CalamineWorkbook.from_filelike(BytesIO(content))
+        for name in workbook.sheet_names:
+            rows = workbook.get_sheet_by_name(name).to_python(skip_empty_area=True)
+            yield name, [cells for row in rows if any(cells := [_shown(cell) for cell in row])]
+    except (CalamineError, OSError, ValueError, OverflowError) as error:
+        kind = "encrypted" if "password" in str(error).lower() else "unparsable"
+        raise ParseFailed(file.name, f"cannot be read as a spreadsheet: {str(error)[:200]}", kind) from error
+
+
+def _write(writer: MarkdownWriter, name: str, rows: Sequence[list[str]]) -> None:
+    if not rows:
+        return
+    writer.heading(1, name)
+    header, body = rows[0], rows[1:]
+    for start in range(0, max(len(body), 1), _ROWS_A_TABLE):
+        writer.table([header, *body[start : start + _ROWS_A_TABLE]])
+
+
+def _shown(cell: Cell) -> str:
+    """Returns a value as people read it: whole numbers without a point, dates in ISO 8601."""
+    if isinstance(cell, bool):
+        return "TRUE" if cell else "FALSE"
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else repr(cell)
+    if isinstance(cell, datetime):
+        return cell.date().isoformat() if cell.time() == time() else cell.isoformat(" ", "seconds")
+    return cell.isoformat() if isinstance(cell, date | time) else str(cell)
