@@ -15,11 +15,10 @@ from types import TracebackType
 from indexers.parsing.dispatch import parse_file
 from indexers.parsing.options import ParseOptions, SourceFile
 from indexers.parsing.parsed import ParseFailure
-from indexers.sandbox.confining import address_space_bytes, confine
+from indexers.sandbox.confining import confine
 from indexers.sandbox.frames import pack, read_frame, write_all
 from indexers.sandbox.messages import pack_item, unpack_request
 
-_GROWN_SHARE = 0.25  # of the memory limit; a process that keeps more after a file leaves, so that the next has it all
 _GRACE_S = 10.0  # beyond the time limit, which the parent enforces unless it is gone
 
 
@@ -28,14 +27,13 @@ def main(max_memory_bytes: int, timeout_s: float) -> None:
     answers = _Answers()
     sys.excepthook = answers.last_words
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    confine(max_memory_bytes)
-    most = address_space_bytes() + max_memory_bytes * _GROWN_SHARE
+    space = confine(max_memory_bytes)
     alarm_s = timeout_s + _GRACE_S
     while isinstance(message := read_frame(0), dict):
         answers.send(pack({"taken": True}))
         sound = not message or _serve(*unpack_request(message), answers, alarm_s)
         answers.send(pack({"end": True}))
-        if not sound or address_space_bytes() > most:
+        if not sound or not space.fit():
             return
 
 

@@ -21,9 +21,9 @@ import os
 import resource
 import struct
 import sys
-from pathlib import Path
 
 from indexers.sandbox.landlock import forbid_changes
+from indexers.sandbox.memory import AddressSpace
 
 _OPEN_FILES = 64
 _CAPABILITIES_VERSION, _READ_ANYTHING = 0x20080522, 1 << 2  # _LINUX_CAPABILITY_VERSION_3, CAP_DAC_READ_SEARCH
@@ -36,17 +36,17 @@ _REFUSED = frozenset(
 )
 
 
-def confine(max_memory_bytes: int) -> None:
-    """Confines this process; call it once, after its libraries are loaded and while it has one thread."""
+def confine(max_memory_bytes: int) -> AddressSpace:
+    """Confines this process; call it once, while it has one thread. Returns the bound that its memory got."""
     leave_network()
     forbid_changes()
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_NOFILE, _OPEN_FILES)
-    if base := address_space_bytes():
-        _limit(resource.RLIMIT_AS, base + max_memory_bytes)
+    space = AddressSpace(max_memory_bytes)
     drop_privileges()
     sys.addaudithook(_refuse)
+    return space
 
 
 def leave_network() -> bool:
@@ -69,15 +69,6 @@ def drop_privileges() -> None:
         # Effective, permitted and inheritable; first the lower 32 capabilities, then the others.
         kept = [words[0] & _READ_ANYTHING, words[1] & _READ_ANYTHING, 0, 0, 0, 0]
         system.capset(header, (ctypes.c_uint32 * 6)(*kept))
-
-
-def address_space_bytes() -> int:
-    """Returns how much address space this process has; 0 where there is no /proc to tell, as on macOS."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except OSError:
-        return 0
-    return pages * resource.getpagesize()
 
 
 def _limit(what: int, most: int) -> None:
