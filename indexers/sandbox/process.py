@@ -239,5 +239,6 @@ def _environment(folder: Path) -> dict[str, str]:
         "HOME": str(folder),
         "TMPDIR": str(folder),
         "OMP_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "1",  # or each thread reserves address space of its own
         "ARROW_DEFAULT_MEMORY_POOL": "system",  # the others reserve address space by the gigabyte
     }
