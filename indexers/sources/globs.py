@@ -56,7 +56,7 @@ class Selection:
 
 
 def split_glob(path: str) -> tuple[str, str]:
-    """Splits a path into the part before the first wildcard's folder and the glob below it, empty when there is none."""
+    """Splits a path before the first part with a wildcard; the glob is empty when there is none."""
     parts = path.split("/")
     wild = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts))
     return "/".join(parts[:wild]), "/".join(parts[wild:])

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 
 def shown(path: str) -> str:
-    """Returns a path of the file system as valid Unicode: `caf\\udce9.md` becomes `caf%E9.md`."""
+    """Returns a path of the file system as valid Unicode; a byte that is none becomes `%E9`."""
     return "".join(f"%{ord(one) - 0xDC00:02X}" if "\udc80" <= one <= "\udcff" else one for one in path)
 
 

@@ -51,4 +51,4 @@ def temporary(name: str, scratch: Path) -> Iterator[Path]:
 def _opened_path(descriptor: int, path: Path) -> Path:
     """Returns where an open file really lies; where the system does not say, where its path leads now."""
     link = Path(f"/proc/self/fd/{descriptor}")
-    return Path(os.readlink(link)) if link.exists() else path.resolve()
+    return link.readlink() if link.exists() else path.resolve()
