@@ -1,7 +1,7 @@
 """Pages of web sites: those of sitemaps and those that links lead to, politely, breadth first, in a stable order.
 
-A scan fetches: links are found in no other way. What a page said last time stays in the job's folder with its ETag, so an
-unchanged page costs an answer without a body, and its fingerprint, a hash of the content, stays the same. Pages that
+A scan fetches: links are found in no other way. What a page said last time stays in the job's folder with its ETag, so
+an unchanged page costs an answer without a body, and its fingerprint, a hash of the content, stays the same. Pages that
 answer 404 or 410 are not listed, so their documents go; others that cannot be fetched are failures, which keep theirs.
 """
 

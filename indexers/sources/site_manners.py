@@ -1,4 +1,4 @@
-"""How often a host is asked, and what its robots.txt asks in return. Read by protego (BSD), the reader that Scrapy uses."""
+"""How often a host is asked, and what its robots.txt asks in return, which protego (BSD, Scrapy's reader) reads."""
 
 from __future__ import annotations
 
