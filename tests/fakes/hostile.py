@@ -82,6 +82,7 @@ def _archives() -> _Made:
     yield "slip.docx", docx(paragraph, {"../../../evil.sh": b"x"}), "zip slip", "unsafe_path"
     yield "root.epub", zipped({"/etc/evil": "x", "mimetype": "application/epub+zip"}), "absolute path", "unsafe_path"
     yield "drive.xlsx", zipped({"C:\\evil": "x"}), "path with a drive", "unsafe_path"
+    yield "far.xlsx", _far(xlsx("x")), "a cell in the last row that a number can name", ""
     yield "locked.docx", _flagged(docx(paragraph)), "encrypted parts", "encrypted"
     yield "macro.docm", docx(paragraph, {"word/vbaProject.bin": b"\xd0\xcf\x11\xe0macro"}), "macros", ""
     yield "macro.docx", docx(paragraph, {"word/vbaProject.bin": b"\xd0\xcf\x11\xe0macro"}), "macros", ""
@@ -193,6 +194,13 @@ def lying(archive: bytes) -> bytes:
     largest = max(zipfile.ZipFile(io.BytesIO(archive)).infolist(), key=lambda entry: entry.file_size)
     size, lie = struct.pack("<L", largest.file_size), struct.pack("<L", 1_000)
     return bytes(content.replace(size, lie))
+
+
+def _far(workbook: bytes) -> bytes:
+    """Returns a workbook with a cell so far out that a dense table up to it would take all memory."""
+    path = "xl/worksheets/sheet1.xml"
+    with zipfile.ZipFile(io.BytesIO(workbook)) as opened:
+        return _with_part(workbook, path, opened.read(path).replace(b'"A2"', b'"XFD4294967295"'))
 
 
 def _flagged(archive: bytes) -> bytes:
