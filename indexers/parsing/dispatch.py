@@ -92,12 +92,12 @@ def parse_file(file: SourceFile, options: ParseOptions | None = None) -> Iterato
             yield item
     except ParseFailed as failed:
         found = True
-        yield ParseFailure(file.name, file.uri, failed.reason)
+        yield ParseFailure(file.name, file.uri, failed.reason, failed.kind)
     except OSError as error:
         found = True
-        yield ParseFailure(file.name, file.uri, f"cannot be read: {error.strerror or error}")
+        yield ParseFailure(file.name, file.uri, f"cannot be read: {error.strerror or error}", "unreadable")
     if not found:
-        yield ParseFailure(file.name, file.uri, "holds no text")
+        yield ParseFailure(file.name, file.uri, "holds no text", "no_text")
 
 
 def _parse(file: SourceFile, options: ParseOptions) -> Iterable[SourceItem]:
@@ -115,17 +115,18 @@ def _parse(file: SourceFile, options: ParseOptions) -> Iterable[SourceItem]:
 
 def _check_first_bytes(name: str, suffix: str, start: bytes) -> None:
     if not start.strip():
-        raise ParseFailed(name, "holds no text")
+        raise ParseFailed(name, "holds no text", "no_text")
     is_pdf = b"%PDF-" in start if suffix == ".pdf" else start.startswith(b"%PDF-")
     if is_pdf != (suffix == ".pdf"):
-        raise ParseFailed(name, f"is {_nature(start)} by its first bytes, not {suffix}; rename it or leave it out")
+        reason = f"is {_nature(start)} by its first bytes, not {suffix}; rename it or leave it out"
+        raise ParseFailed(name, reason, "wrong_type")
     if suffix in _OWN_MARK:
         return
     binary = next((what for mark, what in _BINARY_STARTS.items() if start.startswith(mark)), "")
     if not binary and suffix != ".pdf" and b"\x00\x00" in start and not marked_encoding(start):
         binary = "binary"
     if binary:
-        raise ParseFailed(name, f"is {binary} by its first bytes, not {suffix}; leave it out")
+        raise ParseFailed(name, f"is {binary} by its first bytes, not {suffix}; leave it out", "wrong_type")
 
 
 def _nature(start: bytes) -> str:

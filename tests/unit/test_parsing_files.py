@@ -135,7 +135,7 @@ def test_other_suffixes_are_skipped(tmp_path: Path) -> None:
 def test_a_missing_file_is_a_failure(tmp_path: Path) -> None:
     """What the system says is passed on."""
     (item,) = parse_file(SourceFile(tmp_path / "no.txt", "no.txt", ""))
-    assert item == ParseFailure("no.txt", "", "cannot be read: No such file or directory")
+    assert item == ParseFailure("no.txt", "", "cannot be read: No such file or directory", "unreadable")
 
 
 def test_limits_are_failures(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_deep_pages_are_refused_or_read(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_text("<div>" * 6000 + "x", encoding="utf-8")
     (item,) = parse_file(SourceFile(path, "a.html", ""))
-    assert item == ParseFailure("a.html", "", "nests elements deeper than 5000 levels")
+    assert item == ParseFailure("a.html", "", "nests elements deeper than 5000 levels", "bomb")
     assert _markdown("<div>" * 1000 + "KEEP") == "KEEP\n"
     assert _markdown("<ul><li>" * 300 + "KEEP").endswith("- KEEP\n")
     assert _markdown("<p>x" * 6000).count("x") == 6000
