@@ -169,6 +169,18 @@ class EnrichmentSpec(Part):
     max_cost: float = Field(default=0.0, ge=0.0)
     """Cost of a run at most, in the unit of the backends' prices; 0 for no bound."""
 
+    @model_validator(mode="after")
+    def _agrees(self) -> EnrichmentSpec:
+        if self.task == "labels" and not self.labels:
+            raise ValueError('task = "labels" needs labels to choose from')
+        if self.task == "fields" and not self.fields:
+            raise ValueError('task = "fields" needs fields to look for')
+        if self.over == "chunk" and self.into != "search_text":
+            raise ValueError('over = "chunk" needs into = "search_text": metadata belongs to documents')
+        if self.into == "search_text" and self.task in ("labels", "fields"):
+            raise ValueError(f'task = "{self.task}" needs into = "metadata"')
+        return self
+
 
 class JobSpec(Part):
     """An indexing job."""

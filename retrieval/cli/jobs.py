@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from retrieval.cli import jobs_files, jobs_schedule
+from retrieval.cli import jobs_files, jobs_generate, jobs_schedule
 from retrieval.cli.exits import WorkFailed, WrongUse
 from retrieval.cli.jobs_calls import Calls, job_calls
 from retrieval.cli.jobs_progress import run_progress
@@ -243,3 +243,4 @@ async def _runs(calls: Calls, name: str, limit: int) -> list[dict[str, Any]]:
 
 jobs_files.register(commands)
 jobs_schedule.register(commands)
+commands.command("generate")(jobs_generate.generate)

@@ -20,6 +20,7 @@ from indexers.jobs.target import Target
 from indexers.sandbox.pool import ParserPool, SandboxLimits
 from indexers.sources.access import SourceAccess
 from indexers.sources.open import open_source
+from retrieval.enrichment.open import enricher_of
 from retrieval.identity import DEFAULT_TENANT
 from retrieval.jobs.local_target import chunking_of, local_target
 from retrieval.jobs.remote_target import Connection, RemoteTarget
@@ -96,6 +97,7 @@ async def run_parts(here: Surroundings, store: JobStore, run: Run, worker: str) 
         parsers = ParserPool(SandboxLimits(parsing.timeout_s, parsing.max_memory_bytes), processes)
         stack.callback(parsers.close)
         target = await stack.enter_async_context(_target(here, run))
+        enricher = await stack.enter_async_context(enricher_of(settings, run, store, target.fields))
         items_of = stack.enter_context(_on_cluster(here, run, access, target)) if spec.engine == "ray" else None
         yield RunParts(
             store=store,
@@ -107,6 +109,7 @@ async def run_parts(here: Surroundings, store: JobStore, run: Run, worker: str) 
             lease_s=settings.jobs.lease_s,
             items_per_lease=settings.jobs.items_per_lease,
             readers=processes + 1,
+            enricher=enricher,
             items_of=items_of,
         )
 

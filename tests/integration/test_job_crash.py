@@ -13,7 +13,7 @@ ROUNDS = 10
 
 @pytest.mark.parametrize("store", ["sqlite", "redis"])
 async def test_killed_processes_leave_the_index_of_a_run_that_was_not_disturbed(tmp_path: Path, store: str) -> None:
-    """After SIGKILL at a seeded random point, a restart and one more run, ids, fingerprints and chunks are the oracle's.
+    """After SIGKILL at a seeded random point, a restart and one more run, ids, hashes and chunks are the oracle's.
 
     The Redis that is killed keeps nothing: a queue that is lost loses no document and no deletion (case VEC-15).
     """

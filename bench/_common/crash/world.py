@@ -174,7 +174,7 @@ class World:
             settled = sum(run.documents.get(state, 0) for state in _SETTLED)
             return settled >= limit or run.HasField("end_time")
 
-        while not await self._patiently(look):
+        while not await self._patiently(look):  # noqa: ASYNC110 - the state of another process
             await asyncio.sleep(0.005)
         return settled
 
