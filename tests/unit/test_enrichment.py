@@ -173,7 +173,7 @@ async def test_rule_on_a_documents_metadata_keeps_it_from_a_backend() -> None:
     secret = await enricher.enrich(Document("d", "", TEXT, metadata={"policy_class": "internal"}))
     assert secret.document.metadata == {"policy_class": "internal", "said": "no"}
     assert rig.backend.asked == []
-    await enricher.enrich(Document("d", "", TEXT))
+    await rig.enricher(step(backend="model")).enrich(Document("d", "", TEXT))
     assert len(rig.backend.asked) == 1
 
 
