@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from indexers.errors import JobError
@@ -32,12 +33,12 @@ class Cluster:
         parsers, encoders = max(1, cpus // 4), max(1, cpus - max(1, cpus // 4))
         dataset = ray.data.from_items([packed(item) for item in items], override_num_blocks=_blocks(items, parsers))
         dataset = dataset.flat_map(
-            _Parsing, fn_constructor_args=(options, fingerprints), concurrency=(1, parsers), num_cpus=0.5
+            _Parsing, fn_constructor_args=(options, fingerprints), compute=_pool(ray, parsers), num_cpus=0.5
         )
         dataset = dataset.map_batches(
             EncodeStage,
             fn_constructor_args=(options,),
-            concurrency=(1, encoders),
+            compute=_pool(ray, encoders),
             batch_size=_ENCODED_AT_ONCE,
             num_cpus=0.5,
         )
@@ -74,7 +75,9 @@ def cluster(address: str, workers: int) -> Iterator[Cluster]:
         _join(ray, address, workers)
     try:
         ray.data.DataContext.get_current().enable_progress_bars = False
-        yield Cluster(ray)
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        with redirect_stdout(sys.stderr):  # Ray prints what befalls its workers, and ours is for results
+            yield Cluster(ray)
     finally:
         if started:
             ray.shutdown()
@@ -86,6 +89,10 @@ def _join(ray: Any, address: str, workers: int) -> None:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=True, **options)
     except (ConnectionError, RuntimeError) as error:
         raise JobError(f"no Ray cluster at {address or 'this machine'}: {error}") from error
+
+
+def _pool(ray: Any, most: int) -> Any:
+    return ray.data.ActorPoolStrategy(min_size=1, max_size=most)
 
 
 def _blocks(items: Sequence[ItemToRead], parsers: int) -> int:
