@@ -91,7 +91,7 @@ def test_run_over_a_cluster_survives_a_killed_worker_and_gives_the_same_index(pl
             break
     assert process.poll() is None, "the run was over before anybody could be killed"
     clustered = ended(process)
-    assert clustered["state"] == local["state"] == "RUN_STATE_PARTIAL"
+    assert clustered["state"] == local["state"] == "partial"
     assert clustered["documents"] == local["documents"]
     assert clustered["failures"] == local["failures"]
     assert indexed(place / "ray") == indexed(place / "local")
