@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from retrieval.server.endpoint_file import running_server
 from retrieval.cli.exits import NoServer, WorkFailed
 from retrieval.cli.health import serving_status
+from retrieval.server.endpoint_file import running_server
 
 _START_S = 60.0
 _STOP_S = 15.0

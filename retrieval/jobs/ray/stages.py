@@ -72,10 +72,18 @@ class ParseStage:
         """Yields what comes out of an item, and its end."""
         item: ItemToRead = unpacked(row)
         found, outcome = 0, None
+        last: Made | None = None
         try:
             for made in self._read(item):
+                if last is not None:
+                    found += 1
+                    yield packed(last)
+                last = made
+            if found == 0 and isinstance(last, Failed):  # one failure and nothing else is that of the item
+                outcome = ItemOutcome(ItemState.FAILED, last.failure.reason, last.failure.kind)
+            elif last is not None:
                 found += 1
-                yield packed(made)
+                yield packed(last)
         except SourceUnavailable as error:
             outcome = ItemOutcome(ItemState.QUEUED, error.reason, "unavailable", error.retry_after_s)
         except ItemGone as error:
