@@ -22,11 +22,11 @@ from indexers.sources.access import SourceAccess
 from indexers.sources.open import open_source
 from retrieval.enrichment.open import enricher_of
 from retrieval.identity import DEFAULT_TENANT
+from retrieval.jobs.bounds import submitted_access
 from retrieval.jobs.local_target import chunking_of, local_target
 from retrieval.jobs.remote_target import Connection, RemoteTarget
 from retrieval.server.endpoint_file import running_server
 from retrieval.settings import Settings
-from retrieval.settings.jobs import JobsSettings
 
 FOLDER = "_jobs"  # no tenant can be called so
 SCRATCH = "source"
@@ -69,13 +69,6 @@ def job_folder(settings: Settings, key: JobKey) -> Path:
     return settings.data.folder / FOLDER / key.tenant / key.name
 
 
-def access_of(settings: JobsSettings, *, trusted: bool) -> SourceAccess:
-    """Returns what the sources of a run may reach."""
-    if trusted:
-        return SourceAccess()
-    return SourceAccess(settings.file_roots, frozenset(settings.secrets), settings.private_addresses)
-
-
 @asynccontextmanager
 async def run_parts(here: Surroundings, store: JobStore, run: Run, worker: str) -> AsyncIterator[RunParts]:
     """Opens everything that a run needs in this process, and closes it.
@@ -89,7 +82,7 @@ async def run_parts(here: Surroundings, store: JobStore, run: Run, worker: str) 
     folder = job_folder(settings, run.key)
     folder.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
-        access = access_of(settings.jobs, trusted=run.request.trusted)
+        access = SourceAccess() if run.request.trusted else submitted_access(settings.jobs)
         source = open_source(spec.source, Path(run.base_folder or "."), access, folder / SCRATCH)
         stack.callback(source.close)
         processes = spec.limits.parsers or max(1, usable_cpus() // 2)

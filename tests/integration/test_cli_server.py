@@ -14,7 +14,6 @@ import pytest
 from indexers.parsing.parsed import ParsedDocument
 from indexers.types import Document
 from retrieval.cli.child import child_server
-from retrieval.server.endpoint_file import running_server
 from retrieval.cli.demo import QUESTIONS, run_demo
 from retrieval.cli.exits import ImportBroken, WorkFailed
 from retrieval.cli.index_files import Files
@@ -22,6 +21,7 @@ from retrieval.cli.index_job import IndexJob
 from retrieval.cli.index_remote import index_remote
 from retrieval.cli.main import execute
 from retrieval.client import Client
+from retrieval.server.endpoint_file import running_server
 
 ROOT = Path(__file__).parents[2]
 ENVIRON = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'proto'}"}

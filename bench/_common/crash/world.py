@@ -23,7 +23,7 @@ import grpc.aio
 from bench._common.crash.oracle import Oracle, oracle_of
 from bench._common.crash.processes import Killable
 from bench._common.crash.sources import ChangingFolder
-from bench._common.redis_server import RedisServer, free_port
+from bench._common.redis_server import free_port
 from headrace.v1 import jobs_pb2
 from indexers.jobs.spec import ChunkingSpec, JobSpec
 from retrieval.client import Client
@@ -64,11 +64,10 @@ class Round:
 class World:
     """One data folder with its processes, in the same order of events for the same seed."""
 
-    def __init__(self, folder: Path, seed: int, oracle: Oracle, redis: RedisServer | None, files: int = 12) -> None:
+    def __init__(self, folder: Path, seed: int, oracle: Oracle, files: int = 12) -> None:
         self._rng = random.Random(seed)
         self._folder = folder
         self._oracle = oracle
-        self._redis = redis
         self._source = ChangingFolder(folder / "source", self._rng, files)
         self._address = f"127.0.0.1:{free_port()}"
         config = str(folder / "headrace.toml")
@@ -96,11 +95,11 @@ class World:
         run_id = await self._submit()
         reached = await self._settled(run_id, limit)
         killed_at = time.monotonic()
-        for name in victims:
-            self._part(name).kill()
+        self._kill(victims)
         self._rng.shuffle(victims)
         for name in victims:
-            self._part(name).start()
+            if name != "queue":
+                self._part(name).start()
         state = await self._ended(run_id)
         await self._run()
         recovery_s = time.monotonic() - killed_at
@@ -142,14 +141,20 @@ class World:
         return "\n".join(texts)
 
     def _victims(self) -> list[str]:
-        names = ["server", "worker"] + (["redis"] if self._redis is not None else [])
+        """Chooses who is killed. A queue that is lost takes everybody along who has it open."""
+        names = ["queue", "server", "worker"]
         chosen = self._rng.sample(names, self._rng.randint(1, len(names)))
-        return sorted(chosen)
+        return sorted({*chosen, "server", "worker"} if "queue" in chosen else chosen)
 
-    def _part(self, name: str) -> Killable | RedisServer:
-        if name == "redis":
-            assert self._redis is not None
-            return self._redis
+    def _kill(self, victims: list[str]) -> None:
+        for name in victims:
+            if name != "queue":
+                self._part(name).kill()
+        if "queue" in victims:
+            for left in (self._folder / "data").glob("jobs.sqlite*"):
+                left.unlink()
+
+    def _part(self, name: str) -> Killable:
         return self._server if name == "server" else self._worker
 
     async def _run(self) -> None:
@@ -211,7 +216,6 @@ class World:
 
     def _settings(self) -> str:
         host, _, port = self._address.rpartition(":")
-        redis = f'\n[cache.redis]\nurl = "{self._redis.url}"\n' if self._redis else ""
         return f"""
 [server]
 host = "{host}"
@@ -224,26 +228,20 @@ folder = "data"
 workers = 1
 
 [jobs]
-store = "{"redis" if self._redis else "sqlite"}"
 workers = 0
 lease_s = 1.0
 items_per_lease = 4
 file_roots = ["{self._folder}"]
-{redis}"""
+"""
 
 
 @contextmanager
-def world(folder: Path, seed: int, *, redis: bool) -> Iterator[World]:
+def world(folder: Path, seed: int) -> Iterator[World]:
     """Opens a world and ends its processes."""
     settings = Settings(data=DataSettings(folder=folder / "oracle"))
-    server = RedisServer().start() if redis else None
-    try:
-        with oracle_of(settings) as oracle:
-            made = World(folder, seed, oracle, server)
-            try:
-                yield made
-            finally:
-                made.end()
-    finally:
-        if server is not None:
-            server.close()
+    with oracle_of(settings) as oracle:
+        made = World(folder, seed, oracle)
+        try:
+            yield made
+        finally:
+            made.end()

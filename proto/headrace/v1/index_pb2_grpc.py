@@ -101,31 +101,6 @@ class IndexServiceStub:
                 request_serializer=headrace_dot_v1_dot_index__pb2.LookUpDocumentsRequest.SerializeToString,
                 response_deserializer=headrace_dot_v1_dot_index__pb2.LookUpDocumentsResponse.FromString,
                 _registered_method=True)
-        self.MigrateCollection = channel.unary_unary(
-                '/headrace.v1.IndexService/MigrateCollection',
-                request_serializer=headrace_dot_v1_dot_index__pb2.MigrateCollectionRequest.SerializeToString,
-                response_deserializer=headrace_dot_v1_dot_index__pb2.MigrateCollectionResponse.FromString,
-                _registered_method=True)
-        self.GetMigration = channel.unary_unary(
-                '/headrace.v1.IndexService/GetMigration',
-                request_serializer=headrace_dot_v1_dot_index__pb2.GetMigrationRequest.SerializeToString,
-                response_deserializer=headrace_dot_v1_dot_index__pb2.GetMigrationResponse.FromString,
-                _registered_method=True)
-        self.CancelMigration = channel.unary_unary(
-                '/headrace.v1.IndexService/CancelMigration',
-                request_serializer=headrace_dot_v1_dot_index__pb2.CancelMigrationRequest.SerializeToString,
-                response_deserializer=headrace_dot_v1_dot_index__pb2.CancelMigrationResponse.FromString,
-                _registered_method=True)
-        self.RollBackCollection = channel.unary_unary(
-                '/headrace.v1.IndexService/RollBackCollection',
-                request_serializer=headrace_dot_v1_dot_index__pb2.RollBackCollectionRequest.SerializeToString,
-                response_deserializer=headrace_dot_v1_dot_index__pb2.RollBackCollectionResponse.FromString,
-                _registered_method=True)
-        self.ForgetPrevious = channel.unary_unary(
-                '/headrace.v1.IndexService/ForgetPrevious',
-                request_serializer=headrace_dot_v1_dot_index__pb2.ForgetPreviousRequest.SerializeToString,
-                response_deserializer=headrace_dot_v1_dot_index__pb2.ForgetPreviousResponse.FromString,
-                _registered_method=True)
         self.SubmitJob = channel.unary_unary(
                 '/headrace.v1.IndexService/SubmitJob',
                 request_serializer=headrace_dot_v1_dot_jobs__pb2.SubmitJobRequest.SerializeToString,
@@ -263,41 +238,6 @@ class IndexServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def MigrateCollection(self, request, context):
-        """Builds the collection anew for another model, beside the one that serves, and changes over when it is proven.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetMigration(self, request, context):
-        """Says how far a migration is.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def CancelMigration(self, request, context):
-        """Gives up a migration that has not changed over.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def RollBackCollection(self, request, context):
-        """Goes back to what served before the last migration, brought up to date first.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ForgetPrevious(self, request, context):
-        """Forgets what served before the last migration.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def SubmitJob(self, request, context):
         """Declares an indexing job, or declares it anew, and may queue a run of it.
         """
@@ -421,31 +361,6 @@ def add_IndexServiceServicer_to_server(servicer, server):
                     servicer.LookUpDocuments,
                     request_deserializer=headrace_dot_v1_dot_index__pb2.LookUpDocumentsRequest.FromString,
                     response_serializer=headrace_dot_v1_dot_index__pb2.LookUpDocumentsResponse.SerializeToString,
-            ),
-            'MigrateCollection': grpc.unary_unary_rpc_method_handler(
-                    servicer.MigrateCollection,
-                    request_deserializer=headrace_dot_v1_dot_index__pb2.MigrateCollectionRequest.FromString,
-                    response_serializer=headrace_dot_v1_dot_index__pb2.MigrateCollectionResponse.SerializeToString,
-            ),
-            'GetMigration': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetMigration,
-                    request_deserializer=headrace_dot_v1_dot_index__pb2.GetMigrationRequest.FromString,
-                    response_serializer=headrace_dot_v1_dot_index__pb2.GetMigrationResponse.SerializeToString,
-            ),
-            'CancelMigration': grpc.unary_unary_rpc_method_handler(
-                    servicer.CancelMigration,
-                    request_deserializer=headrace_dot_v1_dot_index__pb2.CancelMigrationRequest.FromString,
-                    response_serializer=headrace_dot_v1_dot_index__pb2.CancelMigrationResponse.SerializeToString,
-            ),
-            'RollBackCollection': grpc.unary_unary_rpc_method_handler(
-                    servicer.RollBackCollection,
-                    request_deserializer=headrace_dot_v1_dot_index__pb2.RollBackCollectionRequest.FromString,
-                    response_serializer=headrace_dot_v1_dot_index__pb2.RollBackCollectionResponse.SerializeToString,
-            ),
-            'ForgetPrevious': grpc.unary_unary_rpc_method_handler(
-                    servicer.ForgetPrevious,
-                    request_deserializer=headrace_dot_v1_dot_index__pb2.ForgetPreviousRequest.FromString,
-                    response_serializer=headrace_dot_v1_dot_index__pb2.ForgetPreviousResponse.SerializeToString,
             ),
             'SubmitJob': grpc.unary_unary_rpc_method_handler(
                     servicer.SubmitJob,
@@ -840,141 +755,6 @@ class IndexService:
             '/headrace.v1.IndexService/LookUpDocuments',
             headrace_dot_v1_dot_index__pb2.LookUpDocumentsRequest.SerializeToString,
             headrace_dot_v1_dot_index__pb2.LookUpDocumentsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def MigrateCollection(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/headrace.v1.IndexService/MigrateCollection',
-            headrace_dot_v1_dot_index__pb2.MigrateCollectionRequest.SerializeToString,
-            headrace_dot_v1_dot_index__pb2.MigrateCollectionResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetMigration(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/headrace.v1.IndexService/GetMigration',
-            headrace_dot_v1_dot_index__pb2.GetMigrationRequest.SerializeToString,
-            headrace_dot_v1_dot_index__pb2.GetMigrationResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def CancelMigration(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/headrace.v1.IndexService/CancelMigration',
-            headrace_dot_v1_dot_index__pb2.CancelMigrationRequest.SerializeToString,
-            headrace_dot_v1_dot_index__pb2.CancelMigrationResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def RollBackCollection(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/headrace.v1.IndexService/RollBackCollection',
-            headrace_dot_v1_dot_index__pb2.RollBackCollectionRequest.SerializeToString,
-            headrace_dot_v1_dot_index__pb2.RollBackCollectionResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ForgetPrevious(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/headrace.v1.IndexService/ForgetPrevious',
-            headrace_dot_v1_dot_index__pb2.ForgetPreviousRequest.SerializeToString,
-            headrace_dot_v1_dot_index__pb2.ForgetPreviousResponse.FromString,
             options,
             channel_credentials,
             insecure,

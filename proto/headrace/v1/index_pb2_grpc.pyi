@@ -60,16 +60,6 @@ class IndexServiceStub:
     """Folds all writes so far into a new generation."""
     LookUpDocuments: _grpc.UnaryUnaryMultiCallable[_index_pb2.LookUpDocumentsRequest, _index_pb2.LookUpDocumentsResponse]
     """Says what is stored under some ids, without texts, and which chunks of some can be fetched."""
-    MigrateCollection: _grpc.UnaryUnaryMultiCallable[_index_pb2.MigrateCollectionRequest, _index_pb2.MigrateCollectionResponse]
-    """Builds the collection anew for another model, beside the one that serves, and changes over when it is proven."""
-    GetMigration: _grpc.UnaryUnaryMultiCallable[_index_pb2.GetMigrationRequest, _index_pb2.GetMigrationResponse]
-    """Says how far a migration is."""
-    CancelMigration: _grpc.UnaryUnaryMultiCallable[_index_pb2.CancelMigrationRequest, _index_pb2.CancelMigrationResponse]
-    """Gives up a migration that has not changed over."""
-    RollBackCollection: _grpc.UnaryUnaryMultiCallable[_index_pb2.RollBackCollectionRequest, _index_pb2.RollBackCollectionResponse]
-    """Goes back to what served before the last migration, brought up to date first."""
-    ForgetPrevious: _grpc.UnaryUnaryMultiCallable[_index_pb2.ForgetPreviousRequest, _index_pb2.ForgetPreviousResponse]
-    """Forgets what served before the last migration."""
     SubmitJob: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.SubmitJobRequest, _jobs_pb2.SubmitJobResponse]
     """Declares an indexing job, or declares it anew, and may queue a run of it."""
     GetJob: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.GetJobRequest, _jobs_pb2.GetJobResponse]
@@ -118,16 +108,6 @@ class IndexServiceAsyncStub(IndexServiceStub):
     """Folds all writes so far into a new generation."""
     LookUpDocuments: _aio.UnaryUnaryMultiCallable[_index_pb2.LookUpDocumentsRequest, _index_pb2.LookUpDocumentsResponse]  # type: ignore[assignment]
     """Says what is stored under some ids, without texts, and which chunks of some can be fetched."""
-    MigrateCollection: _aio.UnaryUnaryMultiCallable[_index_pb2.MigrateCollectionRequest, _index_pb2.MigrateCollectionResponse]  # type: ignore[assignment]
-    """Builds the collection anew for another model, beside the one that serves, and changes over when it is proven."""
-    GetMigration: _aio.UnaryUnaryMultiCallable[_index_pb2.GetMigrationRequest, _index_pb2.GetMigrationResponse]  # type: ignore[assignment]
-    """Says how far a migration is."""
-    CancelMigration: _aio.UnaryUnaryMultiCallable[_index_pb2.CancelMigrationRequest, _index_pb2.CancelMigrationResponse]  # type: ignore[assignment]
-    """Gives up a migration that has not changed over."""
-    RollBackCollection: _aio.UnaryUnaryMultiCallable[_index_pb2.RollBackCollectionRequest, _index_pb2.RollBackCollectionResponse]  # type: ignore[assignment]
-    """Goes back to what served before the last migration, brought up to date first."""
-    ForgetPrevious: _aio.UnaryUnaryMultiCallable[_index_pb2.ForgetPreviousRequest, _index_pb2.ForgetPreviousResponse]  # type: ignore[assignment]
-    """Forgets what served before the last migration."""
     SubmitJob: _aio.UnaryUnaryMultiCallable[_jobs_pb2.SubmitJobRequest, _jobs_pb2.SubmitJobResponse]  # type: ignore[assignment]
     """Declares an indexing job, or declares it anew, and may queue a run of it."""
     GetJob: _aio.UnaryUnaryMultiCallable[_jobs_pb2.GetJobRequest, _jobs_pb2.GetJobResponse]  # type: ignore[assignment]
@@ -251,46 +231,6 @@ class IndexServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_index_pb2.LookUpDocumentsResponse, _abc.Awaitable[_index_pb2.LookUpDocumentsResponse]]:
         """Says what is stored under some ids, without texts, and which chunks of some can be fetched."""
-
-    @_abc_1.abstractmethod
-    def MigrateCollection(
-        self,
-        request: _index_pb2.MigrateCollectionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_index_pb2.MigrateCollectionResponse, _abc.Awaitable[_index_pb2.MigrateCollectionResponse]]:
-        """Builds the collection anew for another model, beside the one that serves, and changes over when it is proven."""
-
-    @_abc_1.abstractmethod
-    def GetMigration(
-        self,
-        request: _index_pb2.GetMigrationRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_index_pb2.GetMigrationResponse, _abc.Awaitable[_index_pb2.GetMigrationResponse]]:
-        """Says how far a migration is."""
-
-    @_abc_1.abstractmethod
-    def CancelMigration(
-        self,
-        request: _index_pb2.CancelMigrationRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_index_pb2.CancelMigrationResponse, _abc.Awaitable[_index_pb2.CancelMigrationResponse]]:
-        """Gives up a migration that has not changed over."""
-
-    @_abc_1.abstractmethod
-    def RollBackCollection(
-        self,
-        request: _index_pb2.RollBackCollectionRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_index_pb2.RollBackCollectionResponse, _abc.Awaitable[_index_pb2.RollBackCollectionResponse]]:
-        """Goes back to what served before the last migration, brought up to date first."""
-
-    @_abc_1.abstractmethod
-    def ForgetPrevious(
-        self,
-        request: _index_pb2.ForgetPreviousRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_index_pb2.ForgetPreviousResponse, _abc.Awaitable[_index_pb2.ForgetPreviousResponse]]:
-        """Forgets what served before the last migration."""
 
     @_abc_1.abstractmethod
     def SubmitJob(
