@@ -46,6 +46,7 @@ def backup(
 @with_session(*SETTINGS)
 def restore(  # noqa: PLR0913 - each parameter is an option of the command
     session: Session,
+    *,
     source: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a backup.")],
     collection: Collections = None,
     name: Annotated[str, typer.Option("--as", metavar="NAME", help="Another name, for one collection.")] = "",
