@@ -84,6 +84,8 @@ class FilesSource:
             found: Mapping[str, Mapping[str, Any]] = (
                 {base: self._files.info(base)} if single else self._files.find(base, detail=True)
             )
+            if not found and not self._files.exists(base):  # many stores list what is not there as empty
+                raise FileNotFoundError(base)
         for path, about in sorted(found.items()):
             name = PurePosixPath(path).name if single else path.removeprefix(base.rstrip("/")).lstrip("/")
             chosen = wanted is None or wanted.reads(name)

@@ -7,6 +7,7 @@ answer 404 or 410 are not listed, so their documents go; others that cannot be f
 
 from __future__ import annotations
 
+import shutil
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from indexers.sources.site_manners import Manners
 from indexers.sources.site_pages import SitePages, StoredPage
 from indexers.sources.site_urls import Wanted, canonical, item_name
 from indexers.sources.sitemaps import is_sitemap, sitemap_entries
+from indexers.sources.snapshots import temporary
 from indexers.sources.source import ItemRef, Scanned
 from indexers.sources.spec import SiteSource as SiteSpec
 
@@ -48,6 +50,7 @@ class SiteSource:
         """
         guard = AddressGuard(access.private(asked=spec.allow_private))
         self._spec = spec
+        self._scratch = scratch
         self._start = [canonical(str(guard.check(url))) for url in spec.start]
         self._headers = {name: access.secret(reference) for name, reference in spec.header_refs.items()}
         self._wanted = Wanted(spec, self._start)
@@ -66,6 +69,7 @@ class SiteSource:
 
         Raises:
             SourceUnavailable: a start address, or its robots.txt, cannot be reached.
+            ItemUnreadable: a start address may not be fetched.
         """
         self._complete = True
         seen = set(self._start)
@@ -73,17 +77,8 @@ class SiteSource:
         given = 0
         while waiting:
             url, depth = waiting.popleft()
-            try:
-                found = self._visit(url)
-            except SourceUnavailable as error:
-                if depth == 0 and url in self._start:
-                    raise
-                yield ParseFailure(url, url, error.reason, "unavailable")
-                continue
-            except ItemUnreadable as error:
-                yield ParseFailure(url, url, error.reason, error.kind)
-                continue
-            if isinstance(found, SkippedFile):
+            found = self._tried(url)
+            if not isinstance(found, tuple):
                 yield found
                 continue
             item, links = found
@@ -109,7 +104,9 @@ class SiteSource:
         page = self._pages.find(ref.uri)
         if page is None:
             raise ItemGone(ref.name, "was not fetched by this machine")
-        yield SourceFile(page.body, ref.name, ref.uri)
+        with temporary(ref.name, self._scratch) as path:  # parsers go by the suffix
+            shutil.copyfile(page.body, path)
+            yield SourceFile(path, ref.name, ref.uri)
 
     def commit(self) -> None:
         """Does nothing: a scan fetches only what has changed."""
@@ -117,6 +114,19 @@ class SiteSource:
     def close(self) -> None:
         """Closes the connections."""
         self._fetcher.close()
+
+    def _tried(self, url: str) -> tuple[ItemRef | None, Links] | SkippedFile | ParseFailure:
+        """Visits a page; what is wrong with one that is not a start address is a failure of its own."""
+        try:
+            return self._visit(url)
+        except SourceUnavailable as error:
+            if url in self._start:
+                raise
+            return ParseFailure(url, url, error.reason, "unavailable")
+        except ItemUnreadable as error:
+            if error.kind == "forbidden_address" and url in self._start:
+                raise
+            return ParseFailure(url, url, error.reason, error.kind)
 
     def _visit(self, url: str) -> tuple[ItemRef | None, Links] | SkippedFile:
         """Fetches a page or a sitemap, and returns it with what it links to."""
