@@ -68,7 +68,7 @@ def _document(file: SourceFile, content: bytes, identity: str, options: ParseOpt
         assert isinstance(message, EmailMessage)
         title, metadata = _header(message, "subject"), _metadata(message)
         text, warnings = _text(file, message)
-    except (MessageError, LookupError, ValueError, RecursionError) as error:
+    except (MessageError, LookupError, ValueError, AttributeError, TypeError, RecursionError) as error:
         raise ParseFailed(file.name, f"is no message that can be read: {str(error)[:200]}") from error
     if not message.keys():
         raise ParseFailed(file.name, "is no e-mail: it has no header", "wrong_type")
@@ -109,4 +109,7 @@ def _metadata(message: EmailMessage) -> Metadata:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    return str(message.get(name, ""))
+    try:
+        return str(message.get(name, ""))
+    except (AttributeError, IndexError, TypeError, ValueError):  # the library's own, on odd addresses
+        return ""
