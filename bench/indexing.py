@@ -147,7 +147,7 @@ async def _rates(
             return await _indexed(encoders, path, own, part)
 
         async def through_session(own: Sequence[Document] = own) -> Rate:
-            return await _bare(settings, encoders, own)
+            return await bare_rate(settings, encoders, own)
 
         if part in (0, _PARTS - 1):
             indexed, bare = indexed.plus(await through_indexer()), bare.plus(await through_session())
@@ -166,7 +166,8 @@ async def _indexed(encoders: Encoders, path: RequestPath, documents: Sequence[Do
     return Rate(report.counts.tokens, time.perf_counter() - started)
 
 
-async def _bare(settings: Settings, encoders: Encoders, documents: Sequence[Document]) -> Rate:
+async def bare_rate(settings: Settings, encoders: Encoders, documents: Sequence[Document]) -> Rate:
+    """Returns the rate of the tokenized passages through the ONNX session alone, longest first."""
     chunker = encoders.chunker
     texts = [chunk.embedding_text for one in documents for chunk in chunker.chunk(one)]
     items = encoders.dense.tokenize(texts, TextKind.PASSAGE)

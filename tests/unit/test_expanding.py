@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from indexers.chunking import Chunker, ChunkLimits
-from indexers.types import Chunk, Document, Passage, TextFormat
+from indexers.types import Chunk, Document, EncodedDocument, Passage, TextFormat
 from retrieval.assembly.expanding import Outline, expanded
-from retrieval.types import Expansion
+from retrieval.settings import Settings
+from retrieval.stages.expand import expand
+from retrieval.thresholds import Overrides, resolve
+from retrieval.types import Expansion, Hit, ScoreParts
 from tests.fakes.counters import WordCounter
+from tests.fakes.memory_index import MemoryIndex
 
 COUNTER = WordCounter()
 TEXT = """# Pumps
@@ -102,3 +108,25 @@ def test_widened_passage_is_a_span_of_its_document(sentences: int, words: list[s
         assert wide.start <= passage.start
         assert passage.end <= wide.end
         assert wide is passage or COUNTER.count(wide.text) <= 30
+
+
+async def test_hits_are_widened_in_their_order_and_keep_their_scores() -> None:
+    """Only the text around a hit is added; a hit whose document is gone stays as it is."""
+    index = MemoryIndex()
+    there = Document("d", "", TEXT, TextFormat.MARKDOWN)
+    index.documents["d"] = EncodedDocument(there, "f", ())
+    passages = [_at(TEXT, "They move oil."), replace(_at(TEXT, "It is green."), document_id="gone")]
+    hits = [Hit(passage, 0.5, ScoreParts()) for passage in passages]
+    wide = await expand(index, hits, Expansion(1, 100), COUNTER)
+    assert [hit.score for hit in wide] == [0.5, 0.5]
+    assert wide[0].passage.text == "Two pumps are there. They move oil. They are red."
+    assert wide[1] is hits[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expansion"), [("none", None), ("window", Expansion(2, 512)), ("section", Expansion(0, 512))]
+)
+def test_settings_say_how_hits_are_widened(kind: str, expansion: Expansion | None) -> None:
+    """`context.expand` is what a request's thresholds have."""
+    settings = Settings.model_validate({"context": {"expand": kind}})
+    assert resolve(settings, Overrides()).expansion == expansion
