@@ -1,49 +1,26 @@
 """HTML to canonical Markdown: what a reader sees, in the order of the page, with its structure.
 
-Parsed by lexbor (through selectolax), an HTML5 parser, so that broken markup gives the tree a browser would build. The
-tree is walked without recursion, since pages nest as deep as they like.
+Menus, footers and notices about cookies are left out of pages of sites (`html_main.py`); pages in books and mail are
+read whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from indexers.errors import ParseFailed
 from indexers.parsing.charsets import decode
+from indexers.parsing.html_main import Content, main_content
+from indexers.parsing.html_tables import is_layout, table_rows
+from indexers.parsing.html_tree import INLINE, check_html, is_unseen, one_line, visible_text, walk
 from indexers.parsing.markdown_writer import MarkdownWriter
 from indexers.parsing.options import ParseOptions, SourceFile, clean, read_bounded, require_text
 from indexers.parsing.parsed import ParsedDocument
 from indexers.types import Document, TextFormat
 
-MAX_DEPTH = 5_000  # the parser takes quadratic time in the depth
-MAX_ATTRIBUTES = 20_000  # and in the attributes of one element
-
 _CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
-_LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{100000,}")
-_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
-_INVISIBLE_STYLE = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
-
-# Elements that need no end tag do not tell how deep a page nests.
-_NOT_COUNTED = frozenset(
-    {"p", "li", "td", "th", "tr", "dt", "dd", "option", "optgroup", "thead", "tbody", "tfoot", "colgroup", "rp", "rt"}
-    | {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
-)
-_UNSEEN = frozenset(
-    {"script", "style", "template", "noscript", "head", "iframe", "object", "svg", "canvas", "audio", "video", "dialog"}
-    | {"-comment", "-doctype", "datalist"}
-)
-_INLINE = frozenset(
-    {"a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd", "label"}
-    | {"mark", "q", "ruby", "rb", "rt", "rp", "s", "samp", "small", "span", "strong", "strike", "sub", "sup", "time"}
-    | {"tt", "u", "var", "wbr", "big", "acronym", "nobr", "picture", "math"}
-)
-_STRUCTURE = frozenset(
-    {"table", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "ul", "ol", "dl", "blockquote", "section", "article", "form"}
-)
 _PERMALINKS = frozenset({"¶", "#", "§", "🔗", ""})
 
 
@@ -64,59 +41,43 @@ def parse_html(file: SourceFile, options: ParseOptions) -> ParsedDocument:
     return ParsedDocument(document, warnings + cleaned)
 
 
-def check_html(source: str, name: str) -> None:
-    """Raises: ParseFailed: the page would take the parser very long."""
-    if nesting_depth(source) > MAX_DEPTH:
-        raise ParseFailed(name, f"nests elements deeper than {MAX_DEPTH} levels", "bomb")
-    if most_attributes(source) > MAX_ATTRIBUTES:
-        raise ParseFailed(name, f"has an element of more than {MAX_ATTRIBUTES} attributes", "bomb")
-
-
 def page_text(source: str, name: str) -> str:
     """Returns the canonical Markdown of a page inside another format. Raises: ParseFailed: as `check_html`."""
     check_html(source, name)
-    return render_html(source)[1]
+    return render_html(source, whole=True)[1]
 
 
-def render_html(source: str) -> tuple[str, str]:
-    """Returns the title, which may be empty, and the canonical Markdown of a page."""
+def render_html(source: str, whole: bool = False) -> tuple[str, str]:
+    """Returns the title, which may be empty, and the canonical Markdown of a page: of its content, or of all of it."""
     tree = LexborHTMLParser(source)
-    renderer = _Renderer()
+    content = Content(())
     if tree.body is not None:
-        renderer.render(tree.body)
+        content = Content((tree.body,)) if whole else main_content(tree, tree.body)
+    renderer = _Renderer(content.left_out)
+    for root in content.roots:
+        renderer.render(root)
     drawn = {node.mem_id for node in tree.css("svg title")}  # the name of a drawing, not of the page
     found = next((node for node in tree.css("title") if node.mem_id not in drawn), None)
     title = " ".join(found.text().split()) if found is not None else ""
     return title or renderer.first_heading, renderer.writer.text()
 
 
-def nesting_depth(source: str) -> int:
-    """Estimates how deep elements nest, from the tags alone; never too low by more than the unclosed ones."""
-    depth = deepest = 0
-    for match in _TAG.finditer(source):
-        if match[2].lower() not in _NOT_COUNTED:
-            depth = max(0, depth + (-1 if match[1] else 1))
-            deepest = max(deepest, depth)
-    return deepest
-
-
-def most_attributes(source: str) -> int:
-    """Estimates how many attributes the element with most of them has; 0 when no tag is long enough to matter."""
-    tags = (_QUOTED.sub("", match[0]) for match in _LONG_TAG.finditer(source))
-    return max((len(tag.split()) for tag in tags), default=0)
-
-
 class _Renderer:
     """Writes a tree as Markdown. Inline text is collected until a block starts or ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, left_out: AbstractSet[int]) -> None:
         self.writer = MarkdownWriter()
+        self._left_out = left_out
         self.first_heading = ""
         self._inline: list[str] = []
         self._numbers: list[int | None] = []  # the next number of each open list; None in a bullet list
 
     def render(self, root: LexborNode) -> None:
-        for node, entering in _walk(root, self._whole):
+        """Writes an element and what is in it."""
+        if root.tag == "h1":
+            self._heading(root, 1)
+            return
+        for node, entering in walk(root, self._whole):
             if entering:
                 self._enter(node)
             else:
@@ -126,7 +87,7 @@ class _Renderer:
     def _whole(self, node: LexborNode) -> bool:
         """Handles the elements that are written at once; True when their children are done with."""
         tag = node.tag or ""
-        if is_unseen(node):
+        if is_unseen(node) or node.mem_id in self._left_out:
             return True
         if tag == "pre":
             self._flush()
@@ -147,12 +108,12 @@ class _Renderer:
     def _enter(self, node: LexborNode) -> None:
         tag = node.tag or ""
         if tag == "-text":
-            self._inline.append(_one_line(node.text_content or ""))
+            self._inline.append(one_line(node.text_content or ""))
         elif tag == "br":
             self._inline.append("\n")
         elif tag == "img":
-            self._inline.append(_one_line(node.attributes.get("alt") or ""))
-        elif tag not in _INLINE:
+            self._inline.append(one_line(node.attributes.get("alt") or ""))
+        elif tag not in INLINE:
             self._flush()
             self._open(node, tag)
 
@@ -176,7 +137,7 @@ class _Renderer:
 
     def _leave(self, node: LexborNode) -> None:
         tag = node.tag or ""
-        if tag in _INLINE or tag == "-text" or tag in ("br", "img"):
+        if tag in INLINE or tag == "-text" or tag in ("br", "img"):
             return
         self._flush()
         if tag == "li":
@@ -202,72 +163,5 @@ class _Renderer:
     def _table(self, table: LexborNode) -> None:
         caption = table.css_first("caption")
         if caption is not None:
-            self.writer.paragraph(_one_line(visible_text(caption)))
-        rows = [
-            [visible_text(cell) for cell in row.css("th, td") if not is_unseen(cell)]
-            for row in table.css("tr")
-            if not is_unseen(row)
-        ]
-        self.writer.table([row for row in rows if row])
-
-
-def is_unseen(node: LexborNode) -> bool:
-    """Tells whether a reader of the page does not see the element."""
-    if (node.tag or "") in _UNSEEN:
-        return True
-    if (node.tag or "").startswith("-"):
-        return False
-    attributes = node.attributes
-    return "hidden" in attributes or bool(_INVISIBLE_STYLE.search(attributes.get("style") or ""))
-
-
-def is_layout(table: LexborNode) -> bool:
-    """Tells whether a table only arranges blocks on the page, so that its cells are read one after the other."""
-    inside = (node for node, entering in _walk(table, is_unseen) if entering and node.mem_id != table.mem_id)
-    return any(node.tag in _STRUCTURE for node in inside)
-
-
-def visible_text(root: LexborNode, collapse: bool = True) -> str:
-    """Returns the text that a reader sees in an element; blocks and line breaks in it are set apart."""
-    parts: list[str] = []
-    for node, entering in _walk(root, is_unseen):
-        tag = node.tag or ""
-        if tag == "-text":
-            parts += [node.text_content or ""] if entering else []
-        elif tag == "br":
-            parts += ["\n"] if entering else []
-        elif tag == "img" and entering:
-            parts.append(node.attributes.get("alt") or "")
-        elif collapse and tag not in _INLINE:
-            parts.append(" ")
-    return "".join(parts)
-
-
-def _walk(root: LexborNode, whole: Callable[[LexborNode], bool]) -> Iterator[tuple[LexborNode, bool]]:
-    """Yields each node when it is entered and when it is left; not what `whole` says is done with."""
-    # Comparing nodes compares their markup, so they are told apart by their place in memory.
-    node, top = root, root.mem_id
-    while True:
-        child = None
-        if node.mem_id == top or not whole(node):
-            yield node, True
-            child = node.child
-            if child is None:
-                yield node, False
-        if child is not None:
-            node = child
-            continue
-        following = None
-        while node.mem_id != top and (following := node.next) is None:
-            parent = node.parent
-            if parent is None:
-                return
-            node = parent
-            yield node, False
-        if following is None:
-            return
-        node = following
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\n", " ")
+            self.writer.paragraph(one_line(visible_text(caption)))
+        self.writer.table(table_rows(table))

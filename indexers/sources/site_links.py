@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from indexers.errors import ParseFailed
 from indexers.parsing.charsets import decode
-from indexers.parsing.html import check_html
+from indexers.parsing.html_tree import check_html
 from indexers.sources.site_urls import canonical
 
 _MOST = 5_000  # links of one page

@@ -8,7 +8,8 @@ import pytest
 
 from indexers.chunking import Chunker
 from indexers.parsing.dispatch import parse_file
-from indexers.parsing.html import MAX_ATTRIBUTES, most_attributes, render_html
+from indexers.parsing.html import render_html
+from indexers.parsing.html_tree import MAX_ATTRIBUTES, most_attributes
 from indexers.parsing.options import SourceFile
 from indexers.parsing.parsed import ParseFailure
 from indexers.types import Document, TextFormat
