@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_MARKUP_START = re.compile(r"^([ \t]{0,3})(#{1,6}(?=\s|$)|```|~~~)", re.MULTILINE)
+_MARKUP_START = re.compile(r"^([ \t]{0,3})(#{1,6}(?=\s|$)|```|~~~|(?:-+|=+)[ \t]*$)", re.MULTILINE)
 _SPACE = re.compile(r"[^\S\n]+")
 _AROUND_BREAK = re.compile(r" ?\n ?")
 _DEEPEST_INDENT = 12  # lists; deeper ones are indented like these, so that the text stays linear in the page
@@ -30,7 +30,7 @@ class MarkdownWriter:
         """Writes a paragraph; its line breaks stay, other space is collapsed, and nothing in it opens a block."""
         content = _AROUND_BREAK.sub("\n", _SPACE.sub(" ", content)).strip()
         if content:
-            self._block(_MARKUP_START.sub(r"\1\\\2", content))
+            self._block(escaped(content))
 
     def heading(self, level: int, content: str) -> None:
         """Writes a heading of level 1 to 6; inside a list item it is a paragraph."""
@@ -87,6 +87,11 @@ class MarkdownWriter:
         self._parts.append("\n".join(lines))
         self._mark = None
         self._in_item = bool(self._indents)
+
+
+def escaped(content: str) -> str:
+    """Returns text of which no line opens a block of code, or makes a heading of itself or of the line above it."""
+    return _MARKUP_START.sub(r"\1\\\2", content)
 
 
 def _row(cells: Sequence[str]) -> str:

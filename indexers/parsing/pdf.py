@@ -1,4 +1,4 @@
-"""PDF to plain text, page by page, through PDFium.
+"""PDF to text, page by page, through PDFium; Markdown where the sizes of letters tell headings.
 
 PDFium is chosen for what it reads: broken files that browsers open, and every standard encryption without another
 library. It is native code that is not thread-safe, so one file is read at a time. Pages that hold no text are named,
@@ -7,7 +7,6 @@ since a scan that is indexed as nothing looks like a success.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterable
 
@@ -16,7 +15,8 @@ import pypdfium2  # type: ignore[import-untyped]
 from indexers.errors import ParseFailed
 from indexers.parsing.options import ParseOptions, SourceFile, clean, read_bounded, require_text
 from indexers.parsing.parsed import ParsedDocument
-from indexers.types import Document
+from indexers.parsing.pdf_lines import Line, headed_pages, page_lines, plain_text
+from indexers.types import Document, TextFormat
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -27,7 +27,6 @@ _REASONS = {
     5: ("is encrypted by a method that is not supported; remove the protection first", "encrypted"),
 }
 _UNKNOWN = ("cannot be opened as a PDF", "unparsable")
-_HYPHEN = re.compile("[\ufffe\x02]\\s*")  # how PDFium marks a word that was divided at the end of a line
 
 
 def parse_pdf(file: SourceFile, options: ParseOptions) -> ParsedDocument:
@@ -37,7 +36,9 @@ def parse_pdf(file: SourceFile, options: ParseOptions) -> ParsedDocument:
         ParseFailed: too large, damaged, encrypted, or without any text.
     """
     content = read_bounded(file, options)
-    title, pages = _read(file, content, options)
+    title, read = _read(file, content, options)
+    headed = headed_pages(read)
+    pages = headed or [plain_text(lines) for lines in read]
     empty = [number for number, page in enumerate(pages, 1) if not page.strip()]
     if len(empty) == len(pages):
         reason = f"has no text on any of its {len(pages)} pages; run text recognition (OCR) first"
@@ -46,7 +47,8 @@ def parse_pdf(file: SourceFile, options: ParseOptions) -> ParsedDocument:
     require_text(text, file.name, options)
     if empty:
         warnings += (f"pages {page_ranges(empty)} have no text ({len(empty)} of {len(pages)})",)
-    return ParsedDocument(Document(file.name, title or file.stem, text, source_uri=file.uri), warnings)
+    text_format = TextFormat.MARKDOWN if headed else TextFormat.PLAIN
+    return ParsedDocument(Document(file.name, title or file.stem, text, text_format, source_uri=file.uri), warnings)
 
 
 def page_ranges(numbers: Iterable[int]) -> str:
@@ -60,8 +62,8 @@ def page_ranges(numbers: Iterable[int]) -> str:
     return ", ".join("-".join(map(str, span)) for span in ranges)
 
 
-def _read(file: SourceFile, content: bytes, options: ParseOptions) -> tuple[str, list[str]]:
-    """Returns the title and the text of each page."""
+def _read(file: SourceFile, content: bytes, options: ParseOptions) -> tuple[str, list[list[Line]]]:
+    """Returns the title and the lines of each page."""
     with _ONE_AT_A_TIME:
         try:
             pdf = pypdfium2.PdfDocument(content)
@@ -76,18 +78,16 @@ def _read(file: SourceFile, content: bytes, options: ParseOptions) -> tuple[str,
             pdf.close()
 
 
-def _pages(file: SourceFile, pdf: pypdfium2.PdfDocument, options: ParseOptions) -> list[str]:
-    pages: list[str] = []
+def _pages(file: SourceFile, pdf: pypdfium2.PdfDocument, options: ParseOptions) -> list[list[Line]]:
+    pages: list[list[Line]] = []
     characters = 0
     for number in range(len(pdf)):
         page = pdf[number]
         layer = page.get_textpage()
-        text = str(layer.get_text_range())
+        pages.append(page_lines(layer))
         layer.close()
         page.close()
-        text = _HYPHEN.sub("", text).replace("\f", "\n")
-        pages.append("\n".join(line.rstrip() for line in text.splitlines()))
-        characters += len(text)
+        characters += sum(len(line.text) + 1 for line in pages[-1])
         if characters > options.max_text_characters:
             reason = f"gives more than {options.max_text_characters} characters; split it"
             raise ParseFailed(file.name, reason, "too_large")

@@ -42,6 +42,7 @@ def test_words_stay_apart_and_markup_stays_out() -> None:
         ("<p>Some <b>bold</b>, <i>it</i>\n and <code>x  y</code>", "Some bold, it and `x y`\n"),
         ("a<br>b<br/>\nc", "a\nb\nc\n"),
         ("<p># no heading<p>```", "\\# no heading\n\n\\```\n"),
+        ("a<br>---<br>b<br>=", "a\n\\---\nb\n\\=\n"),
         ("<ol start=3><li><p>one<p>two<li>b</ol>after", "3. one\n\n   two\n4. b\n\nafter\n"),
         ("<ol start=-x><li>a</ol>", "1. a\n"),
         ("<pre><span>a</span>\n  b ```</pre>", "````\na\n  b ```\n````\n"),
