@@ -1,17 +1,21 @@
 """Source code to canonical Markdown, by its syntax tree: classes and functions under headings of their names.
 
-What stands between them is kept in place, so nothing of the file is lost; a chunk's headings say which function it is
-from. tree-sitter (MIT) has grammars for all of these languages behind one interface, and reads broken code as well.
-Without the extra `code`, and for languages that it has no grammar for, the file is one block of code.
+The file is cut at line ends, so that every line of it stands in the text once and in order, the comments above a
+definition with it; a chunk's headings say which function it is from. tree-sitter (MIT) has grammars for all of these
+languages behind one interface, and reads broken code as well. Without the extra `code`, and for languages that it has
+no grammar for, the file is one block of code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import PurePosixPath
 from typing import Any
 
 from indexers.parsing.charsets import decode
+from indexers.parsing.code_outline import Definition, definitions_of
 from indexers.parsing.markdown_writer import MarkdownWriter
 from indexers.parsing.options import ParseOptions, SourceFile, clean, read_bounded, require_text
 from indexers.parsing.parsed import ParsedDocument
@@ -38,11 +42,8 @@ _GRAMMARS: Mapping[str, tuple[str, str]] = {  # suffix to module and function; t
     ".sh": ("tree_sitter_bash", "language"),
 }
 _PLAIN: Mapping[str, str] = {".kt": "kotlin", ".swift": "swift", ".scala": "scala", ".lua": "lua", ".sql": "sql"}
+_CLOSING = re.compile(r"[\W_]*(?:(?:end|fi|done|esac)\b[\W_]*)?")  # nothing in such a line is worth a heading
 CODE_SUFFIXES = frozenset({*_GRAMMARS, *_PLAIN})
-
-_NAMED = ("function", "method", "class", "interface", "struct", "impl", "trait", "enum", "module", "namespace")
-_MAX_DEPTH = 6  # of definitions inside definitions
-_SMALLEST = 400  # characters, below which a definition is not taken apart
 
 
 def parse_code(file: SourceFile, options: ParseOptions) -> ParsedDocument:
@@ -56,71 +57,57 @@ def parse_code(file: SourceFile, options: ParseOptions) -> ParsedDocument:
     require_text(source, file.name, options)
     suffix = file.path.suffix.lower()
     language = _PLAIN.get(suffix) or _GRAMMARS[suffix][0].removeprefix("tree_sitter_").replace("_", "")
-    writer, root = MarkdownWriter(), _tree(source, suffix)
-    if root is None:
-        writer.code(source, language)
-    else:
-        _Outline(writer, source.encode(), language).write(root)
-    document = Document(file.name, file.name, writer.text(), TextFormat.MARKDOWN, source_uri=file.uri)
+    root = _tree(source, suffix)
+    text = code_markdown(
+        source, language, definitions_of(root) if root is not None else (), PurePosixPath(file.name).name
+    )
+    document = Document(file.name, file.name, text, TextFormat.MARKDOWN, source_uri=file.uri)
     return ParsedDocument(document, decoded + cleaned)
 
 
-class _Outline:
-    """Writes a tree: definitions under headings, the code between them as it stands."""
+def code_markdown(source: str, language: str, definitions: Sequence[Definition], name: str) -> str:
+    """Returns source code under headings of its definitions, every line of it once and in order."""
+    outline = _Outline(source.split("\n"), language)
+    outline.write(definitions, (0, len(outline.lines)), name, 1)
+    return outline.writer.text()
 
-    def __init__(self, writer: MarkdownWriter, source: bytes, language: str) -> None:
-        self._writer = writer
-        self._source = source
+
+class _Outline:
+    """Writes lines: those of definitions under their headings, those between them as they stand."""
+
+    def __init__(self, lines: list[str], language: str) -> None:
+        self.lines = lines
+        self.writer = MarkdownWriter()
         self._language = language
 
-    def write(self, root: Any) -> None:
-        """Writes the whole file."""
-        self._parts(root.start_byte, len(self._source), list(_definitions(root)), 1)
-
-    def _parts(self, start: int, end: int, definitions: list[Any], level: int) -> None:
-        at = start
-        for node in definitions:
-            self._code(at, node.start_byte)
-            self._writer.heading(level, f"{node.type.split('_')[0]} {_name(node)}".strip())
-            inner = list(_definitions(node)) if level < _MAX_DEPTH else []
-            if inner and node.end_byte - node.start_byte > _SMALLEST:
-                self._parts(node.start_byte, node.end_byte, inner, level + 1)
+    def write(self, definitions: Sequence[Definition], span: tuple[int, int], name: str, level: int) -> None:
+        """Writes a span of lines, which is called by a name where it goes on between and behind its definitions."""
+        at, end = span
+        for number, one in enumerate(definitions):
+            self._between(at, one.start, name if number else "", level)
+            self.writer.heading(level, one.heading)
+            following = definitions[number + 1].start if number + 1 < len(definitions) else end
+            at = self._with_brackets(one.end, following)
+            if one.inner:
+                self.write(one.inner, (one.start, at), one.heading, level + 1)
             else:
-                self._code(node.start_byte, node.end_byte)
-            at = node.end_byte
-        self._code(at, end)
+                self._code(one.start, at)
+        self._between(at, end, name if definitions else "", level)
+
+    def _between(self, start: int, end: int, name: str, level: int) -> None:
+        """Writes lines that are of no definition; the heading says that the one before them has ended."""
+        if name and any(line.strip() for line in self.lines[start:end]):
+            self.writer.heading(max(level - 1, 1), name)
+        self._code(start, end)
+
+    def _with_brackets(self, start: int, end: int) -> int:
+        """Returns the line after a definition and what only closes it or what it is in."""
+        while start < end and _CLOSING.fullmatch(self.lines[start]):
+            start += 1
+        return start
 
     def _code(self, start: int, end: int) -> None:
-        self._writer.code(self._source[start:end].decode("utf-8", "replace"), self._language)
-
-
-def _definitions(root: Any) -> Iterator[Any]:
-    """Yields the outermost definitions below a node, in order; a decorated one with its decorators."""
-    waiting = [iter(root.children)]
-    while waiting:
-        node = next(waiting[-1], None)
-        if node is None:
-            waiting.pop()
-        elif _is_definition(node):
-            yield node
-        elif len(waiting) < 200:
-            waiting.append(iter(node.children))
-
-
-def _is_definition(node: Any) -> bool:
-    if node.type == "decorated_definition":
-        return True
-    return bool(node.is_named and any(word in node.type for word in _NAMED) and _name(node))
-
-
-def _name(node: Any) -> str:
-    if node.type == "decorated_definition":
-        node = node.child_by_field_name("definition") or node
-    found = (
-        node.child_by_field_name("name") or node.child_by_field_name("declarator") or node.child_by_field_name("type")
-    )
-    text = found.text.decode("utf-8", "replace") if found is not None and found.text else ""
-    return " ".join(text.split())[:120]
+        self.writer.code("\n".join(self.lines[start:end]), self._language)
 
 
 def _tree(source: str, suffix: str) -> Any:

@@ -217,17 +217,6 @@ def test_parquet_rows_are_documents(tmp_path: Path) -> None:
     assert [one.document.metadata for one in items if isinstance(one, ParsedDocument)] == [{"year": 2021}, {}]
 
 
-def test_code_stands_under_the_names_of_its_definitions(tmp_path: Path) -> None:
-    """Classes and functions are headings, and no line of the file is lost."""
-    source = "import x\n\n\nclass A:\n" + "".join(
-        f"    def f{n}(self):\n        return {n}  # {'long ' * 20}\n\n" for n in range(5)
-    )
-    text = text_of(tmp_path, "a.py", source.encode())
-    assert "# class A" in text
-    assert "## function f3" in text
-    assert all(line.strip() in text for line in source.splitlines())
-
-
 def test_xml_text_stands_under_the_names_of_its_elements(tmp_path: Path) -> None:
     """Every element's own text is kept, entities of its own are refused."""
     [item] = parsed(tmp_path, "a.xml", b"<r><title>T</title><p>Hi <b>bold</b> tail</p></r>")
