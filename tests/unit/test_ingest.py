@@ -280,7 +280,7 @@ async def test_a_run_stops_cleanly_when_the_store_fails() -> None:
     """The store's error comes through as it is, and no task is left behind."""
 
     class Broken(MemoryIndex):
-        async def upsert(self, documents: Sequence[EncodedDocument]) -> Epoch:
+        async def upsert(self, documents: Sequence[EncodedDocument], since: int | None = None) -> Epoch:
             raise IndexUnavailable("memory", "broken")
 
     before = asyncio.all_tasks()
