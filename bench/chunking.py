@@ -1,8 +1,8 @@
 """Compares ways of cutting documents by what the context holds: recall of answer spans at equal token budgets.
 
 Paragraphs of one title are joined into an article, so that there is something to cut; each question's answer is a span
-of the paragraph that it was asked about. A question counts when a passage of the context covers that span whole. Every arm
-goes through the same request path: hybrid search, late interaction, assembly within the budget.
+of the paragraph that it was asked about. A question counts when a passage of the context covers that span whole. All
+arms go through the same request path: hybrid search, late interaction, assembly within the budget.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def _mail() -> bytes:
 
 
 def _parquet() -> bytes:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
     from pyarrow import parquet
 
     content = io.BytesIO()
