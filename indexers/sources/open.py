@@ -32,9 +32,9 @@ def open_source(spec: SourceSpec, base_folder: Path, access: SourceAccess, scrat
 
         return Git(spec, base_folder, access, scratch)
     if isinstance(spec, FilesSource):
-        from indexers.sources.files import FilesSource as Files
+        from indexers.sources.files import open_files
 
-        return Files(spec, base_folder, access, scratch)
+        return open_files(spec, base_folder, access, scratch)
     from indexers.sources.sql import SqlSource as Sql
 
     return Sql(spec, base_folder, access, scratch)

@@ -1,0 +1,99 @@
+"""An SFTP server on this machine, with a password, a host key and folders that it does not list."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncssh
+
+PASSWORD = "hush"
+
+
+@dataclass
+class SftpPlace:
+    """Where the server is, and what it serves."""
+
+    root: Path
+    port: int = 0
+    host_key: str = ""
+    closed: set[bytes] = field(default_factory=set)  # folders that may not be listed
+    connections: list[asyncssh.SSHServerConnection] = field(default_factory=list)
+
+    @property
+    def known_hosts(self) -> str:
+        """The line by which a client knows the server."""
+        return f"[127.0.0.1]:{self.port} {self.host_key}"
+
+
+@contextmanager
+def serving_sftp(root: Path) -> Iterator[SftpPlace]:
+    """Serves a folder while the block runs."""
+    place = SftpPlace(root)
+    ready = threading.Event()
+    ending: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def serve() -> None:
+        key = asyncssh.generate_private_key("ssh-ed25519")
+        place.host_key = key.export_public_key().decode()
+        server = await asyncssh.listen(
+            "127.0.0.1",
+            0,
+            server_host_keys=[key],
+            server_factory=lambda: _Login(place),
+            sftp_factory=lambda channel: _Files(channel, place),
+        )
+        place.port = server.get_port()
+        end = asyncio.Event()
+        ending.append((asyncio.get_running_loop(), end))
+        ready.set()
+        await end.wait()
+        server.close()
+        for connection in place.connections:
+            connection.abort()
+            await connection.wait_closed()
+        await server.wait_closed()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="sftp")
+    thread.start()
+    assert ready.wait(30.0)
+    try:
+        yield place
+    finally:
+        loop, end = ending[0]
+        loop.call_soon_threadsafe(end.set)
+        thread.join(30.0)
+
+
+class _Login(asyncssh.SSHServer):
+    def __init__(self, place: SftpPlace) -> None:
+        self._place = place
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._place.connections.append(conn)
+
+    def begin_auth(self, username: str) -> bool:
+        return True
+
+    def password_auth_supported(self) -> bool:
+        return True
+
+    def validate_password(self, username: str, password: str) -> bool:
+        return password == PASSWORD
+
+
+class _Files(asyncssh.SFTPServer):
+    def __init__(self, channel: asyncssh.SSHServerChannel[bytes], place: SftpPlace) -> None:
+        super().__init__(channel, chroot=os.fsencode(place.root))
+        self._place = place
+
+    async def scandir(self, path: bytes) -> AsyncIterator[asyncssh.SFTPName]:
+        if path in self._place.closed:
+            raise asyncssh.SFTPPermissionDenied("not for you")
+        async for entry in super().scandir(path):
+            yield entry
