@@ -1,4 +1,4 @@
-"""CSV with a header: each row a document. Streamed; the separator is the one that the header has most of."""
+"""CSV with a header: each row a document. Streamed; the separator is what the header has most of, in TSV a tab."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from indexers.errors import ParseFailed
 from indexers.parsing.charsets import stream_encoding
 from indexers.parsing.options import ParseOptions, SourceFile
 from indexers.parsing.parsed import ParsedDocument, ParseFailure
-from indexers.parsing.rows import failed_row, row_document
+from indexers.parsing.rows import failed_row, require_text_field, row_document
 
 _SEPARATORS = ",;\t|"
 _OWN_COLUMNS = frozenset({"_id", "id", "title", "text"})
@@ -38,7 +38,7 @@ def parse_csv(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocumen
 
 def _header(file: SourceFile, line: str, options: ParseOptions) -> tuple[list[str], str]:
     """Returns the names of the columns, ours in lower case, and the separator."""
-    separator = max(_SEPARATORS, key=line.count)
+    separator = "\t" if file.path.suffix.lower() == ".tsv" else max(_SEPARATORS, key=line.count)
     try:
         names = [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
     except csv.Error as error:
@@ -48,9 +48,7 @@ def _header(file: SourceFile, line: str, options: ParseOptions) -> tuple[list[st
     repeated = min((name for name, count in Counter(columns).items() if count > 1), default=None)
     if repeated is not None:
         raise ParseFailed(file.name, f"has more than one column {repeated[:100]!r}; give each a name of its own")
-    if not any(name in columns for name in options.text_fields):
-        wanted = ", ".join(f"'{name}'" for name in options.text_fields)
-        raise ParseFailed(file.name, f"has no column {wanted}; its columns are {', '.join(columns)[:200] or 'none'}")
+    require_text_field(file, columns, options)
     return columns, separator
 
 

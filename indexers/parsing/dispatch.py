@@ -46,6 +46,7 @@ _ONE: dict[str, Callable[[SourceFile, ParseOptions], ParsedDocument]] = {
     ".markdown": parse_markdown,
     ".rst": parse_rst,
     ".txt": parse_plain,
+    ".log": parse_plain,
     ".html": parse_html,
     ".htm": parse_html,
     ".xhtml": parse_html,

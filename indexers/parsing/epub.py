@@ -1,14 +1,16 @@
-"""Books (EPUB) to canonical Markdown: the chapters in the order of the spine, each read as the HTML page that it is."""
+"""Books (EPUB) to canonical Markdown: the chapters in the order of the spine, each read as the HTML page that it is.
+
+A chapter without a heading gets the one that the table of contents has for it, which itself is left out.
+"""
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Iterator
+import re
 from urllib.parse import unquote
-from xml.etree.ElementTree import Element
 
 from indexers.errors import ParseFailed
 from indexers.parsing.charsets import decode
+from indexers.parsing.epub_package import local_name, read_contents, read_package
 from indexers.parsing.html import page_text
 from indexers.parsing.options import ParseOptions, SourceFile, clean, require_text
 from indexers.parsing.parsed import ParsedDocument
@@ -18,7 +20,7 @@ from indexers.types import Document, TextFormat
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
-_PAGES = frozenset({"application/xhtml+xml", "text/html"})
+_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 
 
 def parse_epub(file: SourceFile, options: ParseOptions) -> ParsedDocument:
@@ -34,47 +36,40 @@ def parse_epub(file: SourceFile, options: ParseOptions) -> ParsedDocument:
         if package not in archive:
             raise ParseFailed(file.name, "is no EPUB: its package is missing", "wrong_type")
         root = parse_xml(archive.read(package), file.name)
-        chapters = [text for part in _spine(root, package) if (text := _chapter(archive, part, file.name))]
-        protected = _ENCRYPTION in archive and not chapters
-    if protected:
+        book = read_package(root, package)
+        hidden = _encrypted(archive, file.name)
+        present = [part for part in book.chapters if part in archive and part not in hidden]
+        contents = read_contents(archive, book, file.name)
+        chapters = [text for part in present if (text := _chapter(archive, part, contents.get(part, ""), file.name))]
+    if book.chapters and hidden.issuperset(book.chapters):
         raise ParseFailed(file.name, "is protected: its chapters are encrypted", "encrypted")
     text, warnings = clean("\n".join(chapters))
     require_text(text, file.name, options)
-    document = Document(file.name, _title(root) or file.stem, text, TextFormat.MARKDOWN, source_uri=file.uri)
+    if missing := len(book.chapters) - len(present):
+        warnings += (f"{missing} of {len(book.chapters)} chapters are encrypted or missing",)
+    document = Document(file.name, book.title or file.stem, text, TextFormat.MARKDOWN, source_uri=file.uri)
     return ParsedDocument(document, warnings)
 
 
 def _package(archive: Archive, name: str) -> str:
     for element in parse_xml(archive.read(_CONTAINER), name).iter():
-        if _local(element) == "rootfile":
+        if local_name(element) == "rootfile":
             return element.get("full-path", "")
     return ""
 
 
-def _spine(root: Element, package: str) -> Iterator[str]:
-    """Yields the parts of the chapters, in reading order."""
-    folder = posixpath.dirname(package)
-    pages = {
-        one.get("id", ""): posixpath.normpath(posixpath.join(folder, unquote(one.get("href", ""))))
-        for one in root.iter()
-        if _local(one) == "item" and one.get("media-type", "") in _PAGES
-    }
-    for one in root.iter():
-        if _local(one) == "itemref" and one.get("idref", "") in pages:
-            yield pages[one.get("idref", "")]
+def _encrypted(archive: Archive, name: str) -> frozenset[str]:
+    """Returns the parts that are encrypted; often these are only fonts."""
+    if _ENCRYPTION not in archive:
+        return frozenset()
+    root = parse_xml(archive.read(_ENCRYPTION), name)
+    return frozenset(unquote(one.get("URI", "")) for one in root.iter() if local_name(one) == "CipherReference")
 
 
-def _chapter(archive: Archive, part: str, name: str) -> str:
-    if part not in archive:
-        return ""
+def _chapter(archive: Archive, part: str, title: str, name: str) -> str:
+    """Returns a chapter under its own heading, or the one that the table of contents says."""
     source, _ = decode(archive.read(part))
-    return page_text(clean(source)[0], name)
-
-
-def _title(root: Element) -> str:
-    found = next((one.text or "" for one in root.iter() if _local(one) == "title"), "")
-    return " ".join(found.split())
-
-
-def _local(element: Element) -> str:
-    return str(element.tag).rpartition("}")[2]
+    text = page_text(clean(source)[0], name)
+    if not text or not title or _HEADING.search(text):
+        return text
+    return f"# {title}\n\n{text}"

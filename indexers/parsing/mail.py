@@ -6,6 +6,7 @@ The plain part is read, else the HTML one. Attachments are named in a warning an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC
 from email import message_from_bytes, policy
 from email.errors import MessageError
@@ -21,6 +22,7 @@ from indexers.types import Document, Metadata, Scalar, TextFormat
 
 _START = b"From "
 _NAMED = 20  # attachments
+_LONGEST_ID = 200
 
 
 def parse_eml(file: SourceFile, options: ParseOptions) -> ParsedDocument:
@@ -33,33 +35,47 @@ def parse_eml(file: SourceFile, options: ParseOptions) -> ParsedDocument:
 
 
 def parse_mbox(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDocument | ParseFailure]:
-    """Yields the messages of a mailbox; one that cannot be read fails by itself."""
-    seen: dict[str, int] = {}
+    """Yields the messages of a mailbox, named by their Message-ID, so that removing one leaves the others as they are.
+
+    One that cannot be read fails by itself. One without an id, or with that of an earlier one, goes by its place.
+    """
+    seen: set[str] = set()
     for number, content in enumerate(_messages(file, options), 1):
+        place = f"{file.name}#{number}"
         try:
-            parsed = _document(file, content, f"{file.name}#{number}", options)
+            if content is None:
+                reason = f"is a message larger than {options.max_row_bytes} bytes"
+                raise ParseFailed(file.name, reason, "too_large")
+            parsed = _document(file, content, place, options)
         except ParseFailed as failed:
             yield failed_row(file, number, failed.reason, failed.kind)
             continue
-        seen[parsed.document.document_id] = number
+        message_id = str(parsed.document.metadata.get("message_id", "")).strip("<>")
+        if 0 < len(message_id) <= _LONGEST_ID and message_id not in seen:
+            seen.add(message_id)
+            identity = f"{file.name}#{message_id}"
+            parsed = replace(parsed, document=replace(parsed.document, document_id=identity))
         yield parsed
 
 
-def _messages(file: SourceFile, options: ParseOptions) -> Iterator[bytes]:
+def _messages(file: SourceFile, options: ParseOptions) -> Iterator[bytes | None]:
+    """Yields the messages of a mailbox; None for one that is too large."""
     lines: list[bytes] = []
     size, blank = 0, True
     with file.path.open("rb") as opened:
         for line in bounded_lines(opened, file, options):
             if blank and line.startswith(_START):
                 if lines:
-                    yield b"".join(lines)
+                    yield b"".join(lines) if size <= options.max_row_bytes else None
                 lines, size = [], 0
-            elif size <= options.max_row_bytes:
-                lines.append(line[1:] if line.lstrip(b">").startswith(_START) and line.startswith(b">") else line)
+            else:
                 size += len(line)
+                if size <= options.max_row_bytes:
+                    quoted = line.startswith(b">") and line.lstrip(b">").startswith(_START)
+                    lines.append(line[1:] if quoted else line)
             blank = not line.strip()
     if lines:
-        yield b"".join(lines)
+        yield b"".join(lines) if size <= options.max_row_bytes else None
 
 
 def _document(file: SourceFile, content: bytes, identity: str, options: ParseOptions) -> ParsedDocument:
@@ -67,7 +83,7 @@ def _document(file: SourceFile, content: bytes, identity: str, options: ParseOpt
         message = message_from_bytes(content, policy=policy.default)
         assert isinstance(message, EmailMessage)
         title, metadata = _header(message, "subject"), _metadata(message)
-        text, warnings = _text(file, message)
+        text, text_format, warnings = _text(file, message)
     except (MessageError, LookupError, ValueError, AttributeError, TypeError, RecursionError) as error:
         raise ParseFailed(file.name, f"is no message that can be read: {str(error)[:200]}") from error
     if not message.keys():
@@ -76,23 +92,23 @@ def _document(file: SourceFile, content: bytes, identity: str, options: ParseOpt
     require_text(text, file.name, options)
     uri = file.uri if identity == file.name else f"{file.uri}#{identity.rpartition('#')[2]}"
     title = " ".join(clean(title)[0].split()) or file.stem
-    document = Document(identity, title, text, TextFormat.MARKDOWN, metadata=metadata, source_uri=uri)
+    document = Document(identity, title, text, text_format, metadata=metadata, source_uri=uri)
     return ParsedDocument(document, (*warnings, *cleaned))
 
 
-def _text(file: SourceFile, message: EmailMessage) -> tuple[str, tuple[str, ...]]:
+def _text(file: SourceFile, message: EmailMessage) -> tuple[str, TextFormat, tuple[str, ...]]:
     body = message.get_body(("plain", "html"))
     if body is None:
         encrypted = "encrypted" in message.get_content_type() or "pkcs7" in message.get_content_type()
         reason = "is encrypted" if encrypted else "holds no text"
         raise ParseFailed(file.name, reason, "encrypted" if encrypted else "no_text")
-    text = str(body.get_content())
+    text, text_format = str(body.get_content()), TextFormat.PLAIN
     if body.get_content_subtype() == "html":
-        text = page_text(clean(text)[0], file.name)
+        text, text_format = page_text(clean(text)[0], file.name), TextFormat.MARKDOWN
     names = [one.get_filename() or one.get_content_type() for one in message.iter_attachments()]
     if not names:
-        return text, ()
-    return text, (f"{len(names)} attachments were not read: {', '.join(map(str, names[:_NAMED]))}",)
+        return text, text_format, ()
+    return text, text_format, (f"{len(names)} attachments were not read: {', '.join(map(str, names[:_NAMED]))}",)
 
 
 def _metadata(message: EmailMessage) -> Metadata:

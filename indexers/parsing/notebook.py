@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,9 @@ from indexers.parsing.parsed import ParsedDocument
 from indexers.types import Document, TextFormat
 
 _OUTPUT_CHARACTERS = 2_000  # of a cell
+_PICTURE = re.compile(r"\bdata:[\w/+.;=-]{1,100};base64,[\w+/=]+")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_FENCE = re.compile(r"^ {0,3}(```|~~~)", re.MULTILINE)
 
 
 def parse_notebook(file: SourceFile, options: ParseOptions) -> ParsedDocument:
@@ -50,7 +54,7 @@ def _parts(cell: Mapping[str, Any], language: str) -> Iterator[str]:
     source = _joined(cell.get("source", cell.get("input", "")))
     kind = cell.get("cell_type")
     if kind != "code":
-        yield f"{source}\n"
+        yield _closed(_PICTURE.sub("", source))
         return
     writer = MarkdownWriter()
     writer.code(source, language)
@@ -60,18 +64,29 @@ def _parts(cell: Mapping[str, Any], language: str) -> Iterator[str]:
     yield writer.text()
 
 
+def _closed(source: str) -> str:
+    """Returns a cell of text that ends by itself: a fence that it leaves open would swallow the cells below."""
+    fences = _FENCE.findall(source)
+    return f"{source}\n{fences[-1]}\n" if len(fences) % 2 else f"{source}\n"
+
+
 def _output(output: Mapping[str, Any]) -> str:
-    """Returns what an output says as text; pictures and errors' colours say nothing."""
+    """Returns what an output says as text; pictures say nothing, of errors the last line does."""
+    if output.get("output_type") in ("error", "pyerr"):
+        return f"{_joined(output.get('ename'))}: {_joined(output.get('evalue'))}"
     found = output.get("data")
     plain = found.get("text/plain", "") if isinstance(found, dict) else output.get("text", "")
-    return _joined(plain)
+    return _COLOURS.sub("", _joined(plain))
 
 
 def _language(notebook: Mapping[str, Any]) -> str:
     metadata = notebook.get("metadata")
-    spec = metadata.get("kernelspec") if isinstance(metadata, dict) else None
-    language = spec.get("language", "") if isinstance(spec, dict) else ""
-    return language if isinstance(language, str) and language.isalnum() else ""
+    for part, key in (("kernelspec", "language"), ("language_info", "name")):
+        spec = metadata.get(part) if isinstance(metadata, dict) else None
+        language = spec.get(key) if isinstance(spec, dict) else None
+        if isinstance(language, str) and language.isalnum():
+            return language
+    return ""
 
 
 def _joined(source: object) -> str:

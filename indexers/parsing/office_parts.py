@@ -1,4 +1,4 @@
-"""What the Office formats share: the title of the package, and which part a relation leads to."""
+"""What the Office formats share: the title of the package, its macros, and which part a relation leads to."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def core_title(archive: Archive, name: str) -> str:
         return ""
     found = parse_xml(archive.read(_CORE), name).find(_TITLE)
     return " ".join((found.text or "").split()) if found is not None else ""
+
+
+def macro_warning(archive: Archive) -> tuple[str, ...]:
+    """Returns a warning when there are macros; they are never read."""
+    return ("macros were not read",) if any("vbaProject" in entry for entry in archive.namelist()) else ()
 
 
 def relations(archive: Archive, part: str, name: str) -> dict[str, tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 from indexers.errors import ParseFailed
 from indexers.parsing.options import ParseOptions, SourceFile
 from indexers.parsing.parsed import ParsedDocument, ParseFailure
-from indexers.parsing.rows import row_document
+from indexers.parsing.rows import require_text_field, row_document
 
 _ROWS = 256
 
@@ -19,7 +19,7 @@ def parse_parquet(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDoc
     """Yields what each row gives; empty values are absent.
 
     Raises:
-        ParseFailed: the extra is not installed, or it is no Parquet file.
+        ParseFailed: the extra is not installed, it is no Parquet file, or no column holds text.
     """
     try:
         from pyarrow import ArrowException, parquet  # noqa: PLC0415 - of the extra `parquet`
@@ -28,6 +28,7 @@ def parse_parquet(file: SourceFile, options: ParseOptions) -> Iterator[ParsedDoc
         raise ParseFailed(file.name, reason, "extra_missing") from error
     try:
         with parquet.ParquetFile(file.path) as opened:
+            require_text_field(file, opened.schema_arrow.names, options)
             number = 0
             for batch in opened.iter_batches(_ROWS):
                 for row in batch.to_pylist():

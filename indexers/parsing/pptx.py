@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from xml.etree.ElementTree import Element
 
 from indexers.errors import ParseFailed
 from indexers.parsing.markdown_writer import MarkdownWriter
-from indexers.parsing.office_parts import core_title, relations
+from indexers.parsing.office_parts import core_title, macro_warning, relations
 from indexers.parsing.options import ParseOptions, SourceFile, clean, require_text
 from indexers.parsing.parsed import ParsedDocument
 from indexers.parsing.pdf import page_ranges
@@ -18,6 +18,7 @@ from indexers.types import Document, TextFormat
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _MAIN = "ppt/presentation.xml"
 _TITLES = frozenset({"title", "ctrTitle"})
 _FURNITURE = frozenset({"dt", "ftr", "sldNum", "sldImg", "hdr"})
@@ -34,13 +35,14 @@ def parse_pptx(file: SourceFile, options: ParseOptions) -> ParsedDocument:
             raise ParseFailed(file.name, "is no presentation: its main part is missing", "wrong_type")
         slides = [_slide(archive, part, file.name) for part in _parts(archive, file.name)]
         title = core_title(archive, file.name)
+        macros = macro_warning(archive)
     empty = [number for number, slide in enumerate(slides, 1) if not slide.strip()]
     text, warnings = clean("\f".join(slides), keep_pages=True)
     require_text(text.replace("\f", ""), file.name, options)
     if empty:
         warnings += (f"slides {page_ranges(empty)} have no text ({len(empty)} of {len(slides)})",)
     document = Document(file.name, title or file.stem, text, TextFormat.MARKDOWN, source_uri=file.uri)
-    return ParsedDocument(document, warnings)
+    return ParsedDocument(document, warnings + macros)
 
 
 def _parts(archive: Archive, name: str) -> Iterator[str]:
@@ -65,20 +67,36 @@ def _slide(archive: Archive, part: str, name: str) -> str:
         else:
             for paragraph in _paragraphs(shape):
                 writer.paragraph(paragraph)
-    for kind, notes in relations(archive, part, name).values():
-        if kind == "notesSlide" and notes in archive:
-            found = _shapes(parse_xml(archive.read(notes), name))
-            lines = [line for kind, shape in found if kind == "body" for line in _paragraphs(shape)]
-            if lines:
-                writer.heading(2, "Notes")
-            for line in lines:
-                writer.paragraph(line)
+    related = list(relations(archive, part, name).values())
+    for line in _lines(archive, related, "diagramData", name):
+        writer.paragraph(line)
+    notes = list(_lines(archive, related, "notesSlide", name))
+    writer.heading(2, "Notes" if notes else "")
+    for line in notes:
+        writer.paragraph(line)
     return writer.text()
+
+
+def _lines(archive: Archive, related: Iterable[tuple[str, str]], wanted: str, name: str) -> Iterator[str]:
+    """Yields the texts of what is related to a slide in one way: its notes without their furniture, its diagrams."""
+    for kind, part in related:
+        if kind == wanted and part in archive:
+            root = parse_xml(archive.read(part), name)
+            shapes = [shape for place, shape in _shapes(root) if place == "body"] if wanted == "notesSlide" else [root]
+            yield from (line for shape in shapes for line in _paragraphs(shape))
 
 
 def _shapes(root: Element) -> Iterator[tuple[str, Element]]:
     """Yields shapes with text and tables, each with the kind of its placeholder, less dates, numbers and footers."""
-    for element in root.iter():
+    waiting = [iter(root)]
+    while waiting:
+        element = next(waiting[-1], None)
+        if element is None:
+            waiting.pop()
+            continue
+        if element.tag == f"{_MC}Fallback":  # the same once more, for older programs
+            continue
+        waiting.append(iter(element))
         if element.tag == f"{_P}sp":
             place = element.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
             kind = "" if place is None else place.get("type", "body")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import BinaryIO
 
 from indexers.errors import ParseFailed
@@ -46,6 +46,13 @@ def row_document(
 def has_text(row: Mapping[str, object], options: ParseOptions) -> bool:
     """Tells whether a row has text in one of the fields that are read."""
     return any(_text(row.get(name)).strip() for name in options.text_fields)
+
+
+def require_text_field(file: SourceFile, names: Collection[str], options: ParseOptions) -> None:
+    """Raises: ParseFailed: none of the fields that hold text is among the names of a file's fields."""
+    if not any(name in names for name in options.text_fields):
+        wanted = ", ".join(f"'{name}'" for name in options.text_fields)
+        raise ParseFailed(file.name, f"has no column {wanted}; its columns are {', '.join(names)[:200] or 'none'}")
 
 
 def failed_row(file: SourceFile, number: int, reason: str, kind: str = "unparsable") -> ParseFailure:

@@ -12,10 +12,11 @@ from datetime import date, datetime, time, timedelta
 from io import BytesIO
 from typing import TypeAlias
 
-from python_calamine import CalamineError, CalamineWorkbook
+from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum
 
 from indexers.errors import ParseFailed
 from indexers.parsing.markdown_writer import MarkdownWriter
+from indexers.parsing.office_parts import macro_warning
 from indexers.parsing.options import ParseOptions, SourceFile, clean, read_bounded, require_text
 from indexers.parsing.parsed import ParsedDocument
 from indexers.sandbox.archives import open_archive
@@ -35,11 +36,11 @@ def parse_sheets(file: SourceFile, options: ParseOptions) -> ParsedDocument:
         ParseFailed: no such document, encrypted, made to do harm, too large, or without text.
     """
     content = read_bounded(file, options)
-    macros = False
+    macros: tuple[str, ...] = ()
     if content.startswith(_ZIPPED):
         with open_archive(content, file.name) as archive:
             archive.verify()
-            macros = any("vbaProject" in name for name in archive.namelist())
+            macros = macro_warning(archive)
     writer, seen = MarkdownWriter(), 0
     for name, rows in _sheets(file, content):
         seen += sum(map(len, rows))
@@ -48,15 +49,14 @@ def parse_sheets(file: SourceFile, options: ParseOptions) -> ParsedDocument:
         _write(writer, name, rows)
     text, warnings = clean(writer.text())
     require_text(text, file.name, options)
-    warnings += ("macros were not read",) if macros else ()
     document = Document(file.name, file.stem, text, TextFormat.MARKDOWN, source_uri=file.uri)
-    return ParsedDocument(document, warnings)
+    return ParsedDocument(document, warnings + macros)
 
 
 def _sheets(file: SourceFile, content: bytes) -> Iterator[tuple[str, list[list[str]]]]:
     try:
         workbook = CalamineWorkbook.from_filelike(BytesIO(content))
-        for name in workbook.sheet_names:
+        for name in (sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet):
             rows = workbook.get_sheet_by_name(name).to_python(skip_empty_area=True)
             yield name, [cells for row in rows if any(cells := [_shown(cell) for cell in row])]
     except (CalamineError, OSError, ValueError, OverflowError) as error:
@@ -68,9 +68,18 @@ def _write(writer: MarkdownWriter, name: str, rows: Sequence[list[str]]) -> None
     if not rows:
         return
     writer.heading(1, name)
-    header, body = rows[0], rows[1:]
+    above = _rows_above(rows)
+    for row in rows[:above]:
+        writer.paragraph(" ".join(filter(None, row)))
+    header, body = rows[above], rows[above + 1 :]
     for start in range(0, max(len(body), 1), _ROWS_A_TABLE):
         writer.table([header, *body[start : start + _ROWS_A_TABLE]])
+
+
+def _rows_above(rows: Sequence[list[str]]) -> int:
+    """Counts the rows above the header: titles and remarks of one cell, above a row of several."""
+    several = (number for number, row in enumerate(rows) if sum(map(bool, row)) > 1)
+    return next(several, 0)
 
 
 def _shown(cell: Cell) -> str:
@@ -78,7 +87,8 @@ def _shown(cell: Cell) -> str:
     if isinstance(cell, bool):
         return "TRUE" if cell else "FALSE"
     if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else repr(cell)
+        # Fifteen digits are what a spreadsheet keeps; the rest is the error of binary fractions.
+        return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else f"{cell:.15g}"
     if isinstance(cell, datetime):
         return cell.date().isoformat() if cell.time() == time() else cell.isoformat(" ", "seconds")
     return cell.isoformat() if isinstance(cell, date | time) else str(cell)

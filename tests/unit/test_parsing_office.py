@@ -127,23 +127,6 @@ def test_pptx_slides_are_pages_in_the_order_of_the_show(tmp_path: Path) -> None:
     assert text_of(tmp_path, "a.pptx", content).split("\f") == ["# First\n\nBody\n", "# Last\n"]
 
 
-def test_epub_chapters_follow_the_spine(tmp_path: Path) -> None:
-    """The order is that of reading, not that of the archive."""
-    manifest = "".join(
-        f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>' for name in ("a", "b")
-    )
-    package = (
-        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata>'
-        f"<dc:title>Book</dc:title></metadata><manifest>{manifest}</manifest>"
-        '<spine><itemref idref="b"/><itemref idref="a"/></spine></package>'
-    )
-    container = '<container><rootfiles><rootfile full-path="in/p.opf"/></rootfiles></container>'
-    pages = {f"in/{name}.xhtml": f"<html><body><h1>{name}</h1></body></html>" for name in ("a", "b")}
-    [item] = parsed(tmp_path, "a.epub", packed({"META-INF/container.xml": container, "in/p.opf": package, **pages}))
-    assert isinstance(item, ParsedDocument)
-    assert (item.document.title, item.document.text) == ("Book", "# b\n\n# a\n")
-
-
 def test_mail_says_who_wrote_when(tmp_path: Path) -> None:
     """Subject, addresses and date are read as they are meant, attachments are named."""
     content = (
@@ -215,16 +198,6 @@ def test_parquet_rows_are_documents(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "made.parquet")
     items = parsed(tmp_path, "a.parquet", (tmp_path / "made.parquet").read_bytes())
     assert [one.document.metadata for one in items if isinstance(one, ParsedDocument)] == [{"year": 2021}, {}]
-
-
-def test_xml_text_stands_under_the_names_of_its_elements(tmp_path: Path) -> None:
-    """Every element's own text is kept, entities of its own are refused."""
-    [item] = parsed(tmp_path, "a.xml", b"<r><title>T</title><p>Hi <b>bold</b> tail</p></r>")
-    assert isinstance(item, ParsedDocument)
-    assert (item.document.title, item.document.text) == ("T", "title: T\n\np: Hi tail\n\nb: bold")
-    [bomb] = parsed(tmp_path, "b.xml", b'<!DOCTYPE r [<!ENTITY a "b">]><r>&a;</r>')
-    assert isinstance(bomb, ParseFailure)
-    assert bomb.kind == "bomb"
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a.pptx", "a.epub", "a.xlsx", "a.ods"])
