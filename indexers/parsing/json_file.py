@@ -42,7 +42,8 @@ def _rows(
 ) -> Iterator[ParsedDocument | ParseFailure]:
     rows = [row for row in content if isinstance(row, dict)]
     if not any(has_text(row, options) for row in rows):
-        require_text_field(file, list(dict.fromkeys(str(name) for row in rows[:_LOOKED_AT] for name in row)), options)
+        names = dict.fromkeys(str(name) for row in rows[:_LOOKED_AT] for name in row)
+        require_text_field(file, names, options, "field")
     for number, row in enumerate(content, 1):
         if not isinstance(row, dict):
             yield failed_row(file, number, "is no JSON object; each entry must be one")

@@ -48,11 +48,11 @@ def has_text(row: Mapping[str, object], options: ParseOptions) -> bool:
     return any(_text(row.get(name)).strip() for name in options.text_fields)
 
 
-def require_text_field(file: SourceFile, names: Collection[str], options: ParseOptions) -> None:
+def require_text_field(file: SourceFile, names: Collection[str], options: ParseOptions, kind: str = "column") -> None:
     """Raises: ParseFailed: none of the fields that hold text is among the names of a file's fields."""
     if not any(name in names for name in options.text_fields):
         wanted = ", ".join(f"'{name}'" for name in options.text_fields)
-        raise ParseFailed(file.name, f"has no column {wanted}; its columns are {', '.join(names)[:200] or 'none'}")
+        raise ParseFailed(file.name, f"has no {kind} {wanted}; its {kind}s are {', '.join(names)[:200] or 'none'}")
 
 
 def failed_row(file: SourceFile, number: int, reason: str, kind: str = "unparsable") -> ParseFailure:

@@ -14,6 +14,7 @@ import pytest
 from indexers.parsing.dispatch import parse_file
 from indexers.parsing.options import ParseOptions, SourceFile
 from indexers.parsing.parsed import ParsedDocument, ParseFailure, SourceItem
+from indexers.types import TextFormat
 
 _W = (
     'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
@@ -152,6 +153,37 @@ def test_mailbox_gives_a_document_a_message(tmp_path: Path) -> None:
     assert sum(isinstance(item, ParseFailure) for item in items) == 1
 
 
+def test_messages_keep_their_names(tmp_path: Path) -> None:
+    """Their ids are those of the messages, so that one less before them changes nothing; a second one goes by place."""
+    message = "From x\nSubject: s\nMessage-ID: <{}>\n\nbody\n\n".format
+    whole = parsed(tmp_path, "a.mbox", (message("1@a") + message("2@a") + message("2@a") + message("")).encode())
+    ids = [item.document.document_id for item in whole if isinstance(item, ParsedDocument)]
+    assert ids == ["a.mbox#1@a", "a.mbox#2@a", "a.mbox#3", "a.mbox#4"]
+    [less] = parsed(tmp_path, "a.mbox", message("2@a").encode())
+    assert isinstance(less, ParsedDocument)
+    assert less.document.document_id == "a.mbox#2@a"
+
+
+def test_a_message_that_is_too_large_fails_by_itself(tmp_path: Path) -> None:
+    """It is named, not cut, and the next one is read."""
+    content = b"From x\nSubject: s\n\n" + b"long line\n" * 20 + b"\nFrom y\nSubject: t\n\nshort\n"
+    failed, kept = parsed(tmp_path, "a.mbox", content, ParseOptions(max_row_bytes=100))
+    assert isinstance(failed, ParseFailure)
+    assert (failed.path, failed.kind) == ("a.mbox:1", "too_large")
+    assert isinstance(kept, ParsedDocument)
+
+
+def test_mail_is_plain_unless_it_is_a_page(tmp_path: Path) -> None:
+    """A plain body is no Markdown, whatever it looks like; a page is, read whole."""
+    [plain] = parsed(tmp_path, "a.eml", b"Subject: s\n\n# no heading\n---\n")
+    page = b"Subject: s\nContent-Type: text/html; charset=latin-1\n\n<h1>caf\xe9</h1><footer>Bye</footer>"
+    [html] = parsed(tmp_path, "b.eml", page)
+    assert isinstance(plain, ParsedDocument)
+    assert isinstance(html, ParsedDocument)
+    assert plain.document.format is TextFormat.PLAIN
+    assert (html.document.format, html.document.text) == (TextFormat.MARKDOWN, "# caf\xe9\n\nBye\n")
+
+
 def test_odd_address_headers_fail_no_parser(tmp_path: Path) -> None:
     """What the standard library trips over is one failed message, or none."""
     content = b"From: a: b: c@d; <x@>;;\r\nTo: undisclosed:;\r\nSubject: s\r\n\r\ntext\r\n"
@@ -170,6 +202,30 @@ def test_notebook_cells_stand_in_order(tmp_path: Path) -> None:
     assert text.startswith("# T\ntext\n")
     assert "```python\nprint(1)\n```" in text
     assert "```text\n1\n```" in text
+
+
+def test_notebook_cells_end_by_themselves(tmp_path: Path) -> None:
+    """An open fence does not swallow the next cell, pictures in text say nothing, errors say one line, colours go."""
+    cells = [
+        {"cell_type": "markdown", "source": "```\nopen"},
+        {"cell_type": "markdown", "source": "![a](data:image/png;base64,AAAA+/==) b"},
+        {
+            "cell_type": "code",
+            "source": "f()",
+            "outputs": [
+                {"output_type": "stream", "text": "\x1b[31mred\x1b[0m"},
+                {"output_type": "error", "ename": "ValueError", "evalue": "x", "traceback": ["long"]},
+            ],
+        },
+    ]
+    notebook = {"cells": cells, "metadata": {"language_info": {"name": "julia"}}, "nbformat": 4}
+    text = text_of(tmp_path, "a.ipynb", json.dumps(notebook).encode())
+    assert text == "```\nopen\n```\n\n![a]() b\n\n```julia\nf()\n```\n\n```text\nred\nValueError: x\n```\n"
+
+
+def test_logs_are_plain_text(tmp_path: Path) -> None:
+    """They are read as they stand."""
+    assert text_of(tmp_path, "a.log", b"12:00 pump started\n") == "12:00 pump started\n"
 
 
 def test_json_array_is_rows_and_an_object_a_document(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
-"""Files of many documents: JSON lines and CSV."""
+"""Files of many documents: JSON, JSON lines, CSV, TSV and Parquet."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import pytest
 
 from indexers.parsing.dispatch import parse_file
 from indexers.parsing.options import ParseOptions, SourceFile
@@ -151,3 +153,35 @@ def test_columns_without_a_name_are_named_after_their_place(tmp_path: Path) -> N
     """Separators at the end of the header, as spreadsheets leave them, fail nothing and lose nothing."""
     (document,) = _documents(_items(tmp_path, "a.csv", "id,text,,\n1,x,,z\n"))
     assert document.metadata == {"column 4": "z"}
+
+
+def test_tsv_is_cut_at_tabs_only(tmp_path: Path) -> None:
+    """Whatever else the header holds more of."""
+    [document] = _documents(_items(tmp_path, "a.tsv", "id\ttext\tsize, in m, l, kg\n1\ta;b, c\t2\n"))
+    assert (document.text, document.metadata) == ("a;b, c", {"size, in m, l, kg": "2"})
+
+
+def test_json_without_a_text_field_fails_as_a_file(tmp_path: Path) -> None:
+    """The reason names the fields that there are, once instead of for every object."""
+    rows = '[{"name": "V7", "note": "x"}, {"size": 1}]'
+    [(path, reason)] = _failures(_items(tmp_path, "a.json", rows))
+    assert (path, reason) == ("a.json", "has no field 'text'; its fields are name, note, size")
+    [document] = _documents(_items(tmp_path, "a.json", rows[:-14] + "]", ParseOptions(text_fields=("note",))))
+    assert document.metadata == {"name": "V7"}
+
+
+def test_a_guessed_encoding_of_json_is_told_once(tmp_path: Path) -> None:
+    """The warning comes with the first object."""
+    items = _items(tmp_path, "a.json", '[{"text": "caf\xe9"}, {"text": "b"}]'.encode("latin-1"))
+    assert [len(item.warnings) for item in items if isinstance(item, ParsedDocument)] == [1, 0]
+    assert _documents(items)[0].text == "caf\xe9"
+
+
+def test_parquet_without_a_text_column_is_a_failure(tmp_path: Path) -> None:
+    """The reason lists the columns, once."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"name": ["V7", "V8"]}), tmp_path / "made.parquet")
+    items = _items(tmp_path, "a.parquet", (tmp_path / "made.parquet").read_bytes())
+    assert _failures(items) == [("a.parquet", "has no column 'text'; its columns are name")]
