@@ -59,7 +59,7 @@ def main() -> None:
     tokens = Tokenization.open(locate(ModelSource(_MODEL)) / "tokenizer.json", _MODEL, _MAX_TOKENS)
     chunker = Chunker(tokens, ChunkLimits(arguments.limit_tokens))
     results: list[Checked] = []
-    for path in arguments.paths:
+    for path in (path.resolve() for path in arguments.paths):
         results.append(check(path, arguments.sample if path.suffix == ".gz" else 0, chunker))
         say(f"{results[-1].name}: {results[-1].documents:,} documents in {results[-1].seconds:.0f} s")
     _print(results)
@@ -143,8 +143,14 @@ def _parsed(file: Path, name: str) -> Iterator[Document | None]:
 
 
 def _print(results: Sequence[Checked]) -> None:
-    columns = ["name", "documents", "characters", "chunks", "failures", "altered", "wrong offsets", "lost"]
-    rows: list[list[Cell]] = [[getattr(one, column.replace(" ", "_")) for column in columns] for one in results]
+    columns = ["set", "documents", "characters", "chunks", "failed", "altered", "wrong", "lost"]
+    rows: list[list[Cell]] = [
+        [
+            *(one.name, one.documents, one.characters, one.chunks),
+            *(one.failures, one.altered, one.wrong_offsets, one.lost),
+        ]
+        for one in results
+    ]
     print_table("Chunks against their documents", columns, rows)
     for one in results:
         for fault in one.faults:
