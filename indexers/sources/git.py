@@ -1,33 +1,40 @@
-"""Files of a Git repository at a branch, tag or commit, from a bare copy in the job's own folder.
+"""Files of a Git repository at a branch, tag or commit; a copy without history is kept in the folder of the job.
 
-Each fingerprint is the blob id, so an unchanged file is never read. dulwich (Apache-2.0) speaks the protocols in
-this process: the `git` program would read the user's configuration, hooks and credential helpers.
+Each fingerprint is the blob id, so an unchanged file is never read. A repository on this machine is read where it is.
 """
 
 from __future__ import annotations
 
-import stat
+import os
+import re
+import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from indexers.errors import ItemGone, ItemUnreadable, JobError, SourceUnavailable
+from indexers.errors import ItemGone, ItemUnreadable, SourceUnavailable
 from indexers.parsing.options import SourceFile
 from indexers.parsing.parsed import SkippedFile
 from indexers.sources.access import SourceAccess
-from indexers.sources.addresses import AddressGuard
+from indexers.sources.git_folder import git_folder
+from indexers.sources.git_objects import Blobs, files_of
+from indexers.sources.git_program import GitProgram, require_git
+from indexers.sources.git_remote import GitRemote
 from indexers.sources.globs import Selection
-from indexers.sources.naming import shown_bytes
+from indexers.sources.naming import file_uri, shown_bytes
 from indexers.sources.snapshots import temporary
 from indexers.sources.source import ItemRef, Scanned
 from indexers.sources.spec import GitSource as GitSpec
 
 _COPY = "repository.git"
+_FETCHED = "refs/headrace/fetched"
+_REF = re.compile(r"(?!.*\.\.)[\w.][\w./@+-]*")
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LFS = b"version https://git-lfs.github.com/spec/"
-_MAX_BLOB_BYTES = 512 * 1024 * 1024
-_REMOTE = frozenset({"http", "https", "ssh", "git"})
+_MAX_BLOB_BYTES = 512 * 1024**2
+_QUICK_S = 60.0
 
 
 class GitSource:
@@ -38,25 +45,21 @@ class GitSource:
 
         Raises:
             ItemUnreadable: the repository may not be read, or the password is not there.
+            JobError: the program `git` is not there.
         """
+        if not _REF.fullmatch(spec.ref):
+            raise ItemUnreadable("source.ref", f"{spec.ref!r} is no name of a branch, tag or commit", "forbidden")
+        require_git()
         self._spec = spec
         self._scratch = scratch
+        self._access = access
         self._selection = Selection(spec.include, spec.exclude)
-        self._password = access.secret(spec.password_ref)
-        self._url = spec.url
-        parts = urlsplit(spec.url)
-        if parts.scheme in _REMOTE:
-            if parts.password:
-                raise ItemUnreadable("source.url", "holds a password; use password_ref", "forbidden")
-            self._guard: AddressGuard | None = AddressGuard(access.private(asked=spec.allow_private))
-            self._guard.resolve(parts.hostname or "", parts.port or 443)
-        elif "://" in spec.url or "::" in spec.url:
-            raise ItemUnreadable(spec.url, "is no address that repositories are read from", "forbidden")
-        else:
-            self._guard = None
-            self._url = str(access.path(base_folder / spec.url))
-        self._repository: Any = None
-        self._entries: dict[str, bytes] = {}
+        self._local = _local_path(spec.url, base_folder)
+        self._remote = GitRemote(spec, access) if self._local is None else None
+        if self._local is not None:
+            access.path(self._local)
+        self._lock = threading.Lock()
+        self._blobs: Blobs | None = None
 
     @property
     def complete(self) -> bool:
@@ -69,17 +72,17 @@ class GitSource:
         Raises:
             SourceUnavailable: the repository cannot be reached, or has no such reference.
         """
-        repository = self._fetched()
-        self._entries = {}
-        for path, mode, blob in _walk(repository, self._tree(repository), b""):
-            name = shown_bytes(path)
+        with self._lock:
+            self._forget()
+            git, commit = self._fetched()
+        for entry in files_of(git, commit, self._spec.url):
+            name = shown_bytes(entry.path)
             if not self._selection.reads(name):
                 continue
-            if stat.S_ISLNK(mode) or stat.S_IFMT(mode) == 0o160000:
-                yield SkippedFile(name, "is a link" if stat.S_ISLNK(mode) else "is a submodule")
-                continue
-            self._entries[name] = blob
-            yield ItemRef(self._uri(name), name, f"blob:{blob.decode('ascii')}", 0)
+            if entry.kind:
+                yield SkippedFile(name, entry.kind)
+            else:
+                yield ItemRef(self._uri(entry.path), name, f"blob:{entry.blob}", entry.size)
 
     @contextmanager
     def open(self, ref: ItemRef) -> Iterator[SourceFile]:
@@ -88,84 +91,101 @@ class GitSource:
         Raises:
             ItemGone: the repository does not have it any more.
             ItemUnreadable: its content is elsewhere (LFS), or is too large.
+            SourceUnavailable: the repository cannot be reached.
         """
-        repository = self._repository or self._fetched()
-        try:
-            content: bytes = repository[ref.fingerprint.removeprefix("blob:").encode("ascii")].data
-        except KeyError:
-            raise ItemGone(ref.name, "is no longer in the repository") from None
-        if content.startswith(_LFS):
-            raise ItemUnreadable(ref.name, "is kept by Git LFS, which is not read", "lfs")
-        if len(content) > _MAX_BLOB_BYTES:
-            raise ItemUnreadable(ref.name, f"is larger than {_MAX_BLOB_BYTES} bytes", "too_large")
         with temporary(ref.name, self._scratch) as path:
-            path.write_bytes(content)
+            with self._lock:
+                if self._blobs is None:
+                    self._blobs = Blobs(self._fetched()[0], self._spec.url)
+                found = self._blobs.write(ref.fingerprint.removeprefix("blob:"), path, _MAX_BLOB_BYTES)
+            if found is None:
+                raise ItemGone(ref.name, "is no longer in the repository")
+            if found > _MAX_BLOB_BYTES:
+                raise ItemUnreadable(ref.name, f"is larger than {_MAX_BLOB_BYTES} bytes", "too_large")
+            with path.open("rb") as opened:
+                if opened.read(len(_LFS)) == _LFS:
+                    raise ItemUnreadable(ref.name, "is kept by Git LFS, which is not read", "lfs")
             yield SourceFile(path, ref.name, ref.uri)
 
     def commit(self) -> None:
         """Does nothing: there is no watermark."""
 
     def close(self) -> None:
-        """Closes the copy."""
-        if self._repository is not None:
-            self._repository.close()
-            self._repository = None
+        """Ends the program that reads the copy."""
+        with self._lock:
+            self._forget()
 
-    def _uri(self, name: str) -> str:
-        base = self._url if self._guard else Path(self._url).as_uri()
-        return f"git+{base}@{self._spec.ref}/{name}"
+    def _forget(self) -> None:
+        if self._blobs is not None:
+            self._blobs.close()
+            self._blobs = None
 
-    def _fetched(self) -> Any:
-        """Brings the copy up to date; a copy that is broken is made anew."""
-        try:
-            from dulwich import porcelain  # noqa: PLC0415 - of the extra `git`
-            from dulwich.errors import GitProtocolError, NotGitRepository  # noqa: PLC0415
-            from dulwich.repo import Repo  # noqa: PLC0415
-        except ImportError as error:
-            raise JobError("a source of kind `git` needs the extra `git`: pip install 'headrace[git]'") from error
-        self.close()
-        if self._guard is None:
-            try:
-                self._repository = Repo(self._url)
-            except (NotGitRepository, OSError) as error:
-                raise SourceUnavailable(self._url, "is no Git repository that can be read") from error
-            return self._repository
+    def _uri(self, path: bytes) -> str:
+        base = file_uri(self._local) if self._local is not None else self._spec.url.rstrip("/")
+        return f"git+{base}@{quote(self._spec.ref, safe='/')}/{quote(path, safe='/~')}"
+
+    def _fetched(self) -> tuple[GitProgram, str]:
+        """Brings the copy up to date; returns what reads it and the commit."""
+        if self._local is not None:
+            git = GitProgram(git_folder(self._local, self._access), {}, {})
+            return git, self._resolved(git, self._spec.ref)
+        assert self._remote is not None
         place = self._scratch / _COPY
-        place.mkdir(parents=True, exist_ok=True)
+        reach = self._remote.reach()
+        git = GitProgram(place, reach.settings, reach.environment, reach.secrets)
+        self._make(place)
         try:
-            self._repository = Repo(str(place)) if (place / "HEAD").exists() else Repo.init_bare(str(place))
-            porcelain.fetch(self._repository, self._url, username=self._spec.username or None, password=self._password)
-        except (GitProtocolError, OSError, ValueError, KeyError) as error:
-            reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-            reason = reason.replace(self._password, "***") if self._password else reason
-            raise SourceUnavailable(self._spec.url, f"cannot be fetched: {reason}") from None
-        return self._repository
+            wanted = self._fetch(git)
+        except SourceUnavailable as failed:
+            if ".lock" not in failed.reason and "corrupt" not in failed.reason:
+                raise
+            # What was killed here once leaves locks and halves; the copy is made anew.
+            shutil.rmtree(place, ignore_errors=True)
+            self._make(place)
+            wanted = self._fetch(git)
+        return GitProgram(place, {}, {}), self._resolved(git, wanted)
 
-    def _tree(self, repository: Any) -> bytes:
-        """Returns the tree of the reference: a branch, a tag, or a commit by its id."""
-        ref = self._spec.ref.encode()
-        names = [ref, b"refs/heads/" + ref, b"refs/tags/" + ref, b"refs/remotes/origin/" + ref]
-        found = next((repository.refs[name] for name in names if name in repository.refs), ref)
+    def _make(self, place: Path) -> None:
+        if not (place / "HEAD").is_file():
+            shutil.rmtree(place, ignore_errors=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            GitProgram(place, {}, {}).run(["init", "--quiet", "--bare", "--template="], self._spec.url, _QUICK_S)
+
+    def _fetch(self, git: GitProgram) -> str:
+        """Fetches the newest state of the reference; returns the name that it has in the copy."""
+        spec = self._spec
+        fetch = ["fetch", "--quiet", "--force", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]
         try:
-            target = repository[found]
-            while not hasattr(target, "tree"):
-                target = repository[target.object[1]]
-        except (KeyError, ValueError, AttributeError, AssertionError):
+            git.run([*fetch, "--depth=1", spec.url, f"+{spec.ref}:{_FETCHED}"], spec.url, spec.timeout_s)
+        except SourceUnavailable as failed:
+            missing = ("couldn't find remote ref", "not our ref", "unadvertised object")
+            if not (_COMMIT.fullmatch(spec.ref) and any(sign in failed.reason for sign in missing)):
+                raise
+            # Servers need not give commits by their ids alone; then it is among all that they have.
+            everything = ["+refs/heads/*:refs/headrace/heads/*", "+refs/tags/*:refs/headrace/tags/*"]
+            git.run([*fetch, spec.url, *everything], spec.url, spec.timeout_s)
+            return spec.ref
+        return _FETCHED
+
+    def _resolved(self, git: GitProgram, name: str) -> str:
+        try:
+            arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"]
+            return git.run(arguments, self._spec.url, _QUICK_S).decode().strip()
+        except SourceUnavailable:
             reason = f"has no branch, tag or commit {self._spec.ref!r}"
             raise SourceUnavailable(self._spec.url, reason) from None
-        tree: bytes = target.tree
-        return tree
 
 
-def _walk(repository: Any, tree: bytes, prefix: bytes) -> Iterator[tuple[bytes, int, bytes]]:
-    """Yields the path, mode and blob of each file below a tree, by name."""
-    waiting = [(prefix, iter(repository[tree].items()))]
-    while waiting:
-        folder, entries = waiting[-1]
-        entry = next(entries, None)
-        if entry is None:
-            waiting.pop()
-        elif stat.S_ISDIR(entry.mode):
-            waiting.append((folder + entry.path + b"/", iter(repository[entry.sha].items())))
-        else:
-            yield folder + entry.path, entry.mode, entry.sha
+def _local_path(url: str, base_folder: Path) -> Path | None:
+    """Returns the path of a repository on this machine; None for one elsewhere.
+
+    Raises:
+        ItemUnreadable: it is neither a path nor a URL.
+    """
+    if "://" not in url:
+        host, colon, _ = url.partition(":")
+        if "::" in url or (colon and "/" not in host):
+            raise ItemUnreadable("source.url", "is neither a URL nor a path; write ssh://user@host/path", "forbidden")
+        return Path(os.path.abspath(base_folder / url))  # noqa: PTH100  links stay, dots go
+    parts = urlsplit(url)
+    return Path(unquote(parts.path)) if parts.scheme == "file" and not parts.netloc else None

@@ -16,6 +16,7 @@ from indexers.sources.access import SourceAccess
 from indexers.sources.open import open_source
 from indexers.sources.source import ItemRef, Source
 from indexers.sources.spec import SourceSpec
+from tests.fakes.git_server import Repository
 from tests.fakes.site_server import Page, SiteServer, serving
 
 _SPEC: TypeAdapter[SourceSpec] = TypeAdapter(SourceSpec)
@@ -74,32 +75,18 @@ def _memory(folder: Path) -> Iterator[Place]:
 
 
 def _git(folder: Path) -> Iterator[Place]:
-    from dulwich import porcelain
+    repository = Repository.made(folder / "repo", {"a.txt": "one", "b.txt": "two"})
 
-    place = folder / "repo"
-    repository = porcelain.init(str(place))
+    def vanish() -> None:
+        (repository.path / "b.txt").unlink()
+        repository.commit()
 
-    def commit(**texts: str | None) -> None:
-        for name, text in texts.items():
-            path = place / f"{name}.txt"
-            if text is None:
-                path.unlink()
-                porcelain.remove(str(place), [str(path)]) if path.exists() else porcelain.add(str(place), [str(path)])
-            else:
-                _write(path, text)
-                porcelain.add(str(place), [str(path)])
-        porcelain.commit(str(place), message=b"change", author=b"a <a@b>", committer=b"a <a@b>")
-
-    commit(a="one", b="two")
-    repository.close()
-    yield Place(opened(folder, kind="git", url="repo"), lambda: commit(b="changed"), lambda: _git_remove(place))
+    source = opened(folder, kind="git", url="repo")
+    yield Place(source, lambda: _changed(repository), vanish)
 
 
-def _git_remove(place: Path) -> None:
-    from dulwich import porcelain
-
-    porcelain.remove(str(place), [str(place / "b.txt")])
-    porcelain.commit(str(place), message=b"gone", author=b"a <a@b>", committer=b"a <a@b>")
+def _changed(repository: Repository) -> None:
+    repository.write({"b.txt": "changed"})
 
 
 def _sql(folder: Path) -> Iterator[Place]:
