@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 
 from retrieval.answers.cache import AnswerCache
@@ -16,8 +13,8 @@ from retrieval.caching.caches import Caches
 from retrieval.caching.embeddings import CachedQuery, EmbeddingShape
 from retrieval.caching.encryption import TenantCipher
 from retrieval.caching.memory import Memory
+from retrieval.caching.redis.configured import naming_settings, redis_options
 from retrieval.caching.redis.connecting import tls_context
-from retrieval.caching.redis.options import RedisOptions, RedisOptionsError, TlsOptions, options_from_url
 from retrieval.caching.redis.tier import open_redis_tier
 from retrieval.caching.s3fifo import S3Fifo
 from retrieval.caching.shared import NoSharedTier, SharedTier
@@ -38,8 +35,8 @@ def open_shared_tier(settings: RedisSettings) -> SharedTier:
     """
     if not settings.url.get_secret_value():
         return NoSharedTier()
-    with _naming_settings():
-        return open_redis_tier(_options(settings), _cipher(settings), settings.compress_above_bytes)
+    with naming_settings():
+        return open_redis_tier(redis_options(settings), _cipher(settings), settings.compress_above_bytes)
 
 
 def check_sharing(settings: Settings) -> None:
@@ -59,8 +56,8 @@ def check_redis(settings: RedisSettings) -> None:
         ConfigError: the address or the keys cannot be used.
     """
     if settings.url.get_secret_value():
-        with _naming_settings():
-            options = _options(settings)
+        with naming_settings():
+            options = redis_options(settings)
             if options.tls is not None:
                 tls_context(options.tls)
         _cipher(settings)
@@ -83,37 +80,6 @@ def open_caches(
             AnswerStore(settings.answers.memory_bytes, risks.forget), risks, lambda: live.current.cache.answers, tier
         ),
         summaries=Summaries(),
-    )
-
-
-@contextmanager
-def _naming_settings() -> Iterator[None]:
-    """Translates errors of options into those of settings, by the names that people write."""
-    try:
-        yield
-    except RedisOptionsError as error:
-        setting = error.field.replace(".", "_") if error.field.startswith("tls.") else "url"
-        raise ConfigError((f"cache.redis.{setting}: {str(error).partition(': ')[2]}",)) from error
-
-
-def _options(settings: RedisSettings) -> RedisOptions:
-    options = options_from_url(settings.url.get_secret_value())
-    tls = None
-    if options.tls is not None:
-        tls = TlsOptions(
-            ca_file=settings.tls_ca_file or None,
-            cert_file=settings.tls_cert_file or None,
-            key_file=settings.tls_key_file or None,
-            verify=settings.tls_verify,
-        )
-    return replace(
-        options,
-        tls=tls,
-        sentinel_username=settings.sentinel_username or None,
-        sentinel_password=settings.sentinel_password.get_secret_value() or None,
-        budget_ms=settings.budget_ms,
-        max_connections=settings.max_connections,
-        key_prefix=settings.key_prefix,
     )
 
 

@@ -12,7 +12,8 @@ from indexers.jobs.sqlite.rows import DOCUMENT, record_of, record_row
 from indexers.jobs.state import DocumentRecord, DocumentState, JobKey
 
 _WRITTEN = frozenset({DocumentState.VERIFIED.value, DocumentState.WRITTEN.value})
-_LESSER = frozenset({DocumentState.UNCHANGED, DocumentState.PARSED, DocumentState.SEEN})
+_EARLY = frozenset({DocumentState.SEEN, DocumentState.PARSED, DocumentState.EMBEDDED})
+_STORED = frozenset({DocumentState.UNCHANGED, DocumentState.SKIPPED})
 
 
 def record(
@@ -28,7 +29,7 @@ def record(
     changes = Changes()
     for one in records:
         old = before.get(one.document_id)
-        if one.item_uri not in held or (old is not None and old[0] == "verified" and one.state in _LESSER):
+        if one.item_uri not in held or (old is not None and _is_lesser(old[0], one.state)):
             continue
         if old is not None and old[0] == "written" and one.state is DocumentState.UNCHANGED:
             one = _as_verified(one, old)  # noqa: PLW2901 - it was written in this run, and is proven now
@@ -63,6 +64,11 @@ def listed(
         " AND state IN (SELECT value FROM json_each(?)) ORDER BY document_id LIMIT ?"
     )
     return [record_of(row) for row in connection.execute(query, (run_id, after, wanted, limit)).fetchall()]
+
+
+def _is_lesser(old: str, new: DocumentState) -> bool:
+    """Tells whether a state of a second delivery takes nothing from what was reached in the run before."""
+    return (old in _WRITTEN and new in _EARLY) or (old == DocumentState.VERIFIED.value and new in _STORED)
 
 
 def _held(connection: sqlite3.Connection, run_id: str, worker: str, uris: set[str]) -> set[str]:

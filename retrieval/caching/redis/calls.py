@@ -123,7 +123,7 @@ class RedisCalls:
         self._client = connect(self._options, self._context)
         try:
             async with self._client.borrowed() as commands:
-                with _translated():
+                with translated():
                     async with asyncio.timeout(_CALL_S):
                         if isinstance(commands, RedisCluster):
                             await commands.initialize()
@@ -151,14 +151,14 @@ class RedisCalls:
             pipe = commands.pipeline(transaction=False)
             for call in calls:
                 pipe.execute_command(*call)
-            with _translated():
+            with translated():
                 async with asyncio.timeout(limit_s):
                     replies: list[object] = await pipe.execute(raise_on_error=False)
                     return replies
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
     """Turns what the library raises into our error: its own, the system's, and what it stumbles over in garbage."""
     try:
         yield
@@ -182,7 +182,7 @@ async def _ping(commands: Redis | RedisCluster) -> None:
 
 
 async def _scan_page(node: Redis | ClusterNode, cursor: int, pattern: bytes) -> tuple[int, list[bytes]]:
-    with _translated():
+    with translated():
         async with asyncio.timeout(_CALL_S):
             following, names = await _scan(node, cursor, pattern)
             return int(following), list(names)

@@ -1,0 +1,1 @@
+"""The job store in Redis, for workers on several machines."""
