@@ -56,14 +56,9 @@ def lease(
     if key is None:
         return []
     give_up(connection, run_id, "until <= ? AND attempt >= ?", (now, attempts), now)
-    found = connection.execute(
-        "SELECT number, state FROM items WHERE run_id = ? AND ((state = 'queued' AND due <= ?)"
-        " OR (state = 'leased' AND until <= ?)) ORDER BY number LIMIT ?",
-        (run_id, now, now, limit),
-    ).fetchall()
     leases: list[ItemLease] = []
     changes = Changes()
-    for number, state in found:
+    for number, state in _due(connection, run_id, now, limit):
         [row] = connection.execute(
             "UPDATE items SET state = 'leased', worker = ?, until = ?, fence = fence + 1, attempt = attempt + 1,"
             " attempts = ? WHERE number = ? RETURNING uri, name, fingerprint, size_bytes, fence, attempt",
@@ -170,6 +165,18 @@ def next_due_s(connection: sqlite3.Connection, run_id: str, now: float) -> float
         (run_id,),
     ).fetchone()[0]
     return None if due is None else max(0.0, due - now)
+
+
+def _due(connection: sqlite3.Connection, run_id: str, now: float, limit: int) -> list[tuple[int, str]]:
+    """Returns the oldest items that can be leased, from two walks along an index: one query would sort all items."""
+    found: list[tuple[int, str]] = []
+    for state, moment in (("queued", "due"), ("leased", "until")):
+        found += connection.execute(
+            f"SELECT number, state FROM items WHERE run_id = ? AND state = ? AND {moment} <= ?"  # noqa: S608 - ours
+            " ORDER BY number LIMIT ?",
+            (run_id, state, now, limit),
+        ).fetchall()
+    return sorted(found)[:limit]
 
 
 def _key(connection: sqlite3.Connection, run_id: str) -> JobKey | None:

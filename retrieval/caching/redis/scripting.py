@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from redis.exceptions import NoScriptError
+from redis.exceptions import ConnectionError, NoScriptError  # noqa: A004 - the library's own
 
-from retrieval.caching.redis.calls import RedisUnavailable, translated
+from retrieval.caching.redis.calls import translated
 from retrieval.caching.redis.connecting import Client, connect, tls_context
 from retrieval.caching.redis.options import RedisOptions
 
@@ -72,21 +72,27 @@ class RedisScripts:
         """
         with translated():
             async with asyncio.timeout(self._limit_s), self._lanes:
-                replies = await self._send([("EVALSHA", one.script.digest, *_rest(one)) for one in calls])
-                unknown = [number for number, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
-                if unknown:
-                    again = [("EVAL", calls[number].script.source, *_rest(calls[number])) for number in unknown]
-                    for number, reply in zip(unknown, await self._send(again), strict=True):
-                        replies[number] = reply
-        for reply in replies:
-            if isinstance(reply, Exception):
-                await self._retire()
-                raise RedisUnavailable(f"{type(reply).__name__}: {reply}") from reply
-        return replies
+                try:
+                    return await self._replies(calls)
+                except ConnectionError:  # the server may have closed it long ago, when it was started again, say
+                    return await self._replies(calls)
 
     async def close(self) -> None:
         """Closes all connections; a second call does nothing."""
         await self._retire()
+
+    async def _replies(self, calls: Sequence[Call]) -> list[object]:
+        """Returns the replies; a script that the server does not know is sent to it. Raises: RedisError."""
+        replies = await self._send([("EVALSHA", one.script.digest, *_rest(one)) for one in calls])
+        unknown = [number for number, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+        again = await self._send([("EVAL", calls[one].script.source, *_rest(calls[one])) for one in unknown])
+        for number, reply in zip(unknown, again, strict=True):
+            replies[number] = reply
+        for reply in replies:
+            if isinstance(reply, Exception):  # in a cluster, lost connections are replies too
+                await self._retire()
+                raise reply
+        return replies
 
     async def _send(self, commands: Sequence[tuple[Value, ...]]) -> list[object]:
         if not commands:

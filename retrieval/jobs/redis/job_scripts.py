@@ -42,8 +42,9 @@ SUBMIT = Script(
 local id, request, failures, now = ARGV[1], ARGV[2], ARGV[3] == '1', clock(ARGV[4])
 local found = call('HMGET', job, 'spec', 'base_folder', 'active')
 if not found[1] then return {'not_found'} end
-if found[3] and found[3] ~= '' then return {'active', found[3]} end
 local run = run_key(id)
+if found[3] == id then return {'queued', call('HGETALL', run)} end -- the reply was lost, and it is asked again
+if found[3] and found[3] ~= '' then return {'active', found[3]} end
 local offered, last = 0, nil
 if failures then
     for _, place in ipairs(call('ZRANGE', job .. ':places', 0, -1)) do
