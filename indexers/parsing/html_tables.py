@@ -9,6 +9,7 @@ from selectolax.lexbor import LexborNode
 from indexers.parsing.html_tree import is_unseen, visible_text, walk
 
 _MOST_SPANNED = 64  # columns or rows; more is a slip or a trap
+_SPANNING = 100  # columns from the left whose cells span others, so that a small page does not make millions of cells
 # In a table with header cells, lists and sections of a cell are values like others.
 _STRUCTURE_OF_VALUES = frozenset({"table", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "article", "form"})
 _STRUCTURE = _STRUCTURE_OF_VALUES | {"ul", "ol", "dl", "blockquote", "section"}
@@ -44,8 +45,9 @@ def _cells(row: LexborNode, spanned: dict[int, int]) -> Iterator[str]:
             spanned[column] -= 1
             column += 1
             yield ""
-        below = _span(cell, "rowspan") - 1
-        for place in range(_span(cell, "colspan")):
+        spans = column < _SPANNING
+        below = _span(cell, "rowspan") - 1 if spans else 0
+        for place in range(_span(cell, "colspan") if spans else 1):
             spanned[column] = below
             column += 1
             yield "" if place else visible_text(cell)

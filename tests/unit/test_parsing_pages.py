@@ -98,3 +98,9 @@ def test_cells_keep_their_columns(table: str, expected: str) -> None:
 def test_a_table_may_say_that_it_only_arranges() -> None:
     """Its cells are read one after the other."""
     assert _read("<table role=presentation><tr><td>a<td>b</table>") == "a\n\nb"
+
+
+def test_spans_make_no_millions_of_cells() -> None:
+    """A small page of cells that all span others is read for about what it says."""
+    rows = "<tr><td rowspan=64 colspan=64>x<td rowspan=64 colspan=64>y" * 200
+    assert len(render_html(f"<table>{rows}</table>")[1]) < 200_000
