@@ -7,7 +7,7 @@ XML; openpyxl reads one of them twenty times slower.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from io import BytesIO
 from typing import TypeAlias
@@ -19,6 +19,7 @@ from indexers.parsing.markdown_writer import MarkdownWriter
 from indexers.parsing.office_parts import macro_warning
 from indexers.parsing.options import ParseOptions, SourceFile, clean, read_bounded, require_text
 from indexers.parsing.parsed import ParsedDocument
+from indexers.parsing.sheet_formats import Percents, as_percent, percent_cells
 from indexers.sandbox.archives import open_archive
 from indexers.types import Document, TextFormat
 
@@ -37,12 +38,13 @@ def parse_sheets(file: SourceFile, options: ParseOptions) -> ParsedDocument:
     """
     content = read_bounded(file, options)
     macros: tuple[str, ...] = ()
+    percents: Mapping[str, Percents] = {}
     if content.startswith(_ZIPPED):
         with open_archive(content, file.name) as archive:
             archive.verify()
-            macros = macro_warning(archive)
+            macros, percents = macro_warning(archive), percent_cells(archive, file.name)
     writer, seen = MarkdownWriter(), 0
-    for name, rows in _sheets(file, content):
+    for name, rows in _sheets(file, content, percents):
         seen += sum(map(len, rows))
         if seen > _MAX_CELLS:
             raise ParseFailed(file.name, f"has more than {_MAX_CELLS} cells; split it, or save it as CSV", "too_large")
@@ -53,15 +55,26 @@ def parse_sheets(file: SourceFile, options: ParseOptions) -> ParsedDocument:
     return ParsedDocument(document, warnings + macros)
 
 
-def _sheets(file: SourceFile, content: bytes) -> Iterator[tuple[str, list[list[str]]]]:
+def _sheets(
+    file: SourceFile, content: bytes, percents: Mapping[str, Percents]
+) -> Iterator[tuple[str, list[list[str]]]]:
     try:
         workbook = CalamineWorkbook.from_filelike(BytesIO(content))
         for name in (sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet):
-            rows = workbook.get_sheet_by_name(name).to_python(skip_empty_area=True)
-            yield name, [cells for row in rows if any(cells := [_shown(cell) for cell in row])]
+            sheet = workbook.get_sheet_by_name(name)
+            rows = sheet.to_python(skip_empty_area=True)
+            yield name, list(_shown_rows(rows, sheet.start or (0, 0), percents.get(name, {})))
     except (CalamineError, OSError, ValueError, OverflowError) as error:
         kind = "encrypted" if "password" in str(error).lower() else "unparsable"
         raise ParseFailed(file.name, f"cannot be read as a spreadsheet: {str(error)[:200]}", kind) from error
+
+
+def _shown_rows(rows: Sequence[Sequence[Cell]], start: tuple[int, int], percents: Percents) -> Iterator[list[str]]:
+    """Yields the rows that hold something; they begin at a row and column from 0."""
+    for at, row in enumerate(rows, start[0]):
+        cells = [_shown(cell, percents.get((at, column))) for column, cell in enumerate(row, start[1])]
+        if any(cells):
+            yield cells
 
 
 def _write(writer: MarkdownWriter, name: str, rows: Sequence[list[str]]) -> None:
@@ -82,10 +95,12 @@ def _rows_above(rows: Sequence[list[str]]) -> int:
     return next(several, 0)
 
 
-def _shown(cell: Cell) -> str:
-    """Returns a value as people read it: whole numbers without a point, dates in ISO 8601."""
+def _shown(cell: Cell, decimals: int | None) -> str:
+    """Returns a value as people read it: whole numbers without a point, dates in ISO 8601, shares as per cent."""
     if isinstance(cell, bool):
         return "TRUE" if cell else "FALSE"
+    if isinstance(cell, int | float) and decimals is not None:
+        return as_percent(cell, decimals)
     if isinstance(cell, float):
         # Fifteen digits are what a spreadsheet keeps; the rest is the error of binary fractions.
         return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else f"{cell:.15g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -146,8 +147,14 @@ def test_every_line_stands_once_and_in_order(
     assert kept == [line for line in source.split("\n") if line.strip()]
 
 
+def test_code_without_the_extra_is_one_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read even so, and can be found."""
+    monkeypatch.setitem(sys.modules, "tree_sitter", None)
+    assert _read(tmp_path, "a.py", "def f():\n    pass\n").text == "```python\ndef f():\n    pass\n```\n"
+
+
 def test_code_without_a_grammar_is_one_block() -> None:
-    """So it is for languages that have none, and without the extra."""
+    """So it is for languages that have none; what stands between definitions is named after the file."""
     assert code_markdown("a\n\nb\n", "kotlin", (), "a.kt") == "```kotlin\na\n\nb\n```\n"
     one = Definition(1, 2, "function b")
     assert (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -185,3 +186,10 @@ def test_parquet_without_a_text_column_is_a_failure(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"name": ["V7", "V8"]}), tmp_path / "made.parquet")
     items = _items(tmp_path, "a.parquet", (tmp_path / "made.parquet").read_bytes())
     assert _failures(items) == [("a.parquet", "has no column 'text'; its columns are name")]
+
+
+def test_parquet_without_its_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason names the extra."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    [(_, reason)] = _failures(_items(tmp_path, "a.parquet", b"PAR1"))
+    assert reason == "needs the extra `parquet`: pip install 'headrace[parquet]'"

@@ -15,8 +15,9 @@ _OFFICE = f"{_SPACES}/officeDocument/2006/relationships"
 _BOOK = f'xmlns="{_SPACES}/spreadsheetml/2006/main" xmlns:r="{_OFFICE}"'
 _SLIDE = f'xmlns:p="{_SPACES}/presentationml/2006/main" xmlns:a="{_SPACES}/drawingml/2006/main" xmlns:r="{_OFFICE}"'
 _STYLES = (
-    f'<styleSheet {_BOOK}><cellXfs count="3"><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="22"/></cellXfs>'
-    "</styleSheet>"
+    f'<styleSheet {_BOOK}><numFmts><numFmt numFmtId="164" formatCode="0.0\\ %;-0"/></numFmts><cellXfs>'
+    '<xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="22"/><xf numFmtId="9"/><xf numFmtId="164"/>'
+    "</cellXfs></styleSheet>"
 )
 
 
@@ -75,6 +76,14 @@ def test_values_are_shown_as_people_read_them(tmp_path: Path) -> None:
     item = _parsed(tmp_path, "a.xlsx", _workbook({"S": [[_said(name) for name in "abcde"], row]}))
     assert isinstance(item, ParsedDocument)
     assert item.document.text.splitlines()[-1] == "| 40 | 0.3 | 2024-01-01 | 2024-01-01 12:00:00 | TRUE |"
+
+
+def test_shares_are_shown_as_per_cent(tmp_path: Path) -> None:
+    """Where a cell's format says so, with its decimals, wherever the sheet begins; text of that format is text."""
+    rows = [["", _said("a"), _said("b"), _said("c")], ["", _number("0.15", 3), _number("0.1549", 4), _number("0.5")]]
+    item = _parsed(tmp_path, "a.xlsx", _workbook({"One": [[]], "S": [[], *rows]}))
+    assert isinstance(item, ParsedDocument)
+    assert item.document.text == "# S\n\n| a | b | c |\n|---|---|---|\n| 15% | 15.5% | 0.5 |\n"
 
 
 def test_long_sheets_repeat_their_header(tmp_path: Path) -> None:
