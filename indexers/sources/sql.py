@@ -8,26 +8,34 @@ Rows that have just the last value come again each time: more of them may have b
 from __future__ import annotations
 
 import hashlib
-import json
+import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from urllib.parse import quote, unquote
 
-from indexers.errors import ItemGone, ItemUnreadable, JobError, SourceUnavailable
+from indexers.errors import ItemGone, ItemUnreadable
 from indexers.parsing.options import SourceFile
 from indexers.parsing.parsed import ParseFailure, SkippedFile
 from indexers.sources.access import SourceAccess
+from indexers.sources.snapshots import temporary
 from indexers.sources.source import ItemRef, Scanned
 from indexers.sources.spec import SqlSource as SqlSpec
+from indexers.sources.sql_database import Database
+from indexers.sources.sql_rows import Block, RowReader
+from indexers.sources.sql_state import SqlState, read_state, write_state
+from indexers.sources.sql_values import kept, read_back
 
-_STATE = "state.json"
+# ruff: noqa: PLC0415  SQLAlchemy comes with the extra `sql`
+
 _BLOCKS = "blocks"
-_READ_ONLY = {"postgresql": "SET TRANSACTION READ ONLY", "mysql": "SET TRANSACTION READ ONLY"}
+_ROWS = "rows"
+_CHANGES = "changes"
+_SUFFIX = ".jsonl"
+_SHORT_ID = re.compile(r"[A-Za-z0-9._-]{1,80}")
 
 
 class SqlSource:
@@ -38,45 +46,53 @@ class SqlSource:
 
         Raises:
             ItemUnreadable: the database may not be read, or its password is not there.
-            JobError: the extra `sql` is not installed, or the URL is none.
+            JobError: the extra `sql` or the driver is not installed, or the URL is none.
         """
         self._spec = spec
+        self._folder = scratch / _BLOCKS
         self._scratch = scratch
-        self._state = _read_state(scratch / _STATE)
-        self._highest: str | int | float | None = None
+        self._database = Database(spec, base_folder, access)
+        self._reader = RowReader(spec, self._database.name)
+        about = f"{spec.url}\0{spec.query}\0{spec.watermark_column}\0{spec.id_column}"
+        self._state = read_state(scratch, hashlib.blake2b(about.encode(), digest_size=16).hexdigest())
+        self._highest: Any = None
         self._deleted: list[str] = []
-        self._engine = _engine(spec, base_folder, access)
-        self._name = self._engine.url.render_as_string(hide_password=True).partition("?")[0]
+        self._scanned = False
 
     @property
     def complete(self) -> bool:
         """Whether the scan comes by all rows: without a watermark always, with one every so many runs."""
-        return not self._spec.watermark_column or self._state["runs"] % self._spec.full_every == 0
+        return not self._spec.watermark_column or self._state.runs % self._spec.full_every == 0
 
     def scan(self) -> Iterator[Scanned]:
         """Yields blocks of rows, in the order of their ids.
 
         Raises:
             SourceUnavailable: the database cannot be reached, or refuses the query.
+            ItemUnreadable: the query does not give what the job file says.
         """
-        folder = self._scratch / _BLOCKS
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        self._deleted, self._highest = [], None
-        with self._errors():
-            yield from self._blocks(folder)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+        self._deleted, self._highest, self._scanned = [], None, True
+        above = None if self.complete else self._state.watermark
+        for block in self._reader.blocks(self._database.rows(self.statement(watermark=above))):
+            yield from self._handed_on(block, above)
 
     @contextmanager
     def open(self, ref: ItemRef) -> Iterator[SourceFile]:
-        """Gives the file that the scan has written.
+        """Gives what the scan has written; where another machine has scanned, the rows are read again.
 
         Raises:
-            ItemGone: it is of an earlier scan.
+            ItemGone: none of its rows is there any more.
+            SourceUnavailable: the database cannot be reached.
         """
-        path = self._scratch / _BLOCKS / ref.name
-        if not path.is_file():
-            raise ItemGone(ref.name, "is of an earlier scan; its rows come with this one")
-        yield SourceFile(path, ref.name, ref.uri)
+        path = self._folder / _file_name(ref.uri)
+        if path.is_file():
+            yield SourceFile(path, ref.name, ref.uri)
+            return
+        with temporary(ref.name, self._scratch) as again:
+            again.write_text(self._read_again(ref), encoding="utf-8")
+            yield SourceFile(again, ref.name, ref.uri)
 
     def deleted_ids(self) -> Sequence[str]:
         """Returns the ids of rows that say that they are deleted."""
@@ -84,136 +100,90 @@ class SqlSource:
 
     def commit(self) -> None:
         """Keeps the highest watermark of the last scan."""
-        state = {"runs": self._state["runs"] + 1, "watermark": self._state["watermark"]}
-        if self._highest is not None:
-            state["watermark"] = self._highest
-        self._scratch.mkdir(parents=True, exist_ok=True)
-        fresh = self._scratch / f".{_STATE}.new"
-        fresh.write_text(json.dumps(state), encoding="utf-8")
-        fresh.replace(self._scratch / _STATE)
-        self._state = state
+        watermark = self._state.watermark if self._highest is None else self._highest
+        self._state = SqlState(self._state.runs + 1, watermark, self._state.query)
+        write_state(self._scratch, self._state)
 
     def close(self) -> None:
-        """Closes the connections and forgets the blocks."""
-        self._engine.dispose()
-        shutil.rmtree(self._scratch / _BLOCKS, ignore_errors=True)
+        """Closes the connections; the blocks go with whoever has made them, since others may still read."""
+        self._database.close()
+        if self._scanned:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _blocks(self, folder: Path) -> Iterator[Scanned]:
-        rows: list[str] = []
-        first = ""
-        for number, row in enumerate(self._rows(), 1):
-            made = self._row(row, number)
-            if isinstance(made, str):
-                first = first or str(row[self._spec.id_column])
-                rows.append(made)
-            elif made is not None:
-                yield made
-            if len(rows) == self._spec.rows_per_read:
-                yield self._block(folder, first, rows)
-                rows, first = [], ""
-        if rows:
-            yield self._block(folder, first, rows)
+    def statement(self, *, watermark: object = None, first: object = None, last: object = None) -> Any:
+        """Returns the query as a subquery, ordered by id; of rows at or above a watermark, or of a range of ids."""
+        from sqlalchemy import bindparam, column, literal_column, select, text
 
-    def _block(self, folder: Path, first: str, rows: Sequence[str]) -> ItemRef:
-        content = "".join(rows).encode()
-        name = f"rows-{hashlib.blake2b(first.encode(), digest_size=8).hexdigest()}.jsonl"
-        (folder / name).write_bytes(content)
-        fingerprint = hashlib.blake2b(content, digest_size=16).hexdigest()
-        return ItemRef(f"{self._name}/{name}", name, fingerprint, len(content))
+        identity: Any = column(self._spec.id_column)
+        # A colon would begin the name of a parameter, which queries of job files have none of.
+        inner = text(self._spec.query.strip().rstrip(";").replace(":", "\\:")).columns(identity).subquery("rows_of_job")
+        statement: Any = select(literal_column("*")).select_from(inner).order_by(identity)
+        if watermark is not None:
+            above = column(self._spec.watermark_column) >= bindparam("watermark", watermark)
+            statement = statement.where(above)
+        if first is not None:
+            statement = statement.where(identity >= bindparam("first_id", first))
+        if last is not None:
+            statement = statement.where(identity <= bindparam("last_id", last))
+        return statement
 
-    def _rows(self) -> Iterator[Mapping[str, Any]]:
-        from sqlalchemy import text  # noqa: PLC0415 - of the extra `sql`
+    def _handed_on(self, block: Block, above: object) -> Iterator[Scanned]:
+        self._deleted += block.deleted
+        if block.highest is not None:
+            self._highest = block.highest if self._highest is None else max(self._highest, block.highest)
+        for shown in block.without_text:
+            yield SkippedFile(f"row {shown}", "has no text")
+        uri = self._uri(block, above)
+        for fault in block.faults:
+            yield ParseFailure(f"rows from {block.first}", uri, fault, "invalid")
+        if block.lines:
+            content = "".join(block.lines).encode()
+            (self._folder / _file_name(uri)).write_bytes(content)
+            fingerprint = hashlib.blake2b(content, digest_size=16).hexdigest()
+            yield ItemRef(uri, f"rows-{_short(str(block.first))}{_SUFFIX}", fingerprint, len(content))
 
-        statement, values = self._statement()
-        with self._engine.connect() as connection:
-            if (read_only := _READ_ONLY.get(self._engine.dialect.name)) is not None:
-                connection.execute(text(read_only))
-            streamed = connection.execution_options(stream_results=True, max_row_buffer=self._spec.rows_per_read)
-            yield from streamed.execute(statement, values).mappings()
+    def _uri(self, block: Block, above: object) -> str:
+        """Names a block by what it takes to read it again."""
+        if above is None:
+            return f"{self._database.name}/{_ROWS}/{_kept(block.first)}"
+        return f"{self._database.name}/{_CHANGES}/{_kept(above)}/{_kept(block.first)}/{_kept(block.last)}"
 
-    def _statement(self) -> tuple[Any, dict[str, Any]]:
-        """Returns the query as a subquery, ordered by id, above the watermark where there is one."""
-        from sqlalchemy import column, literal_column, select, text  # noqa: PLC0415
-
-        inner = text(self._spec.query.strip().rstrip(";")).columns(column(self._spec.id_column)).subquery("rows")
-        statement: Any = select(literal_column("*")).select_from(inner).order_by(column(self._spec.id_column))
-        if self.complete or self._state["watermark"] is None:
-            return statement, {}
-        above = column(self._spec.watermark_column) >= text(":watermark")
-        return statement.where(above), {"watermark": self._state["watermark"]}
-
-    def _row(self, row: Mapping[str, Any], number: int) -> str | Scanned | None:
-        """Returns a row as a JSON line; a deleted one gives nothing, one that cannot be read a failure."""
-        spec, place = self._spec, f"row {number}"
-        missing = [name for name in (spec.id_column, *spec.text_columns) if name not in row]
-        if missing:
-            raise ItemUnreadable(self._name, f"the query gives no column {missing[0]!r}", "wrong_query")
-        identity = row[spec.id_column]
-        if identity is None:
-            return ParseFailure(place, f"{self._name}/{place}", "has no id", "invalid")
-        if spec.watermark_column and (mark := _plain(row.get(spec.watermark_column))) is not None:
-            self._highest = mark if self._highest is None else max(self._highest, mark)
-        if spec.deleted_column and row.get(spec.deleted_column):
-            self._deleted.append(str(identity))
-            return None
-        text = "\n\n".join(str(row[name]) for name in spec.text_columns if row[name] not in (None, ""))
-        if not text.strip():
-            return SkippedFile(f"row {identity}", "has no text")
-        own = {spec.id_column, spec.title_column, spec.deleted_column, *spec.text_columns}
-        metadata = {
-            str(name): plain for name, value in row.items() if name not in own if (plain := _plain(value)) is not None
-        }
-        title = str(row.get(spec.title_column) or "") if spec.title_column else ""
-        line = {"id": str(identity), "title": title, "text": text, "metadata": metadata}
-        return json.dumps(line, ensure_ascii=False) + "\n"
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
-
+    def _read_again(self, ref: ItemRef) -> str:
+        kind, *named = ref.uri.removeprefix(f"{self._database.name}/").split("/")
         try:
-            yield
-        except SQLAlchemyError as error:
-            reason = str(getattr(error, "orig", None) or error).splitlines()[0][:300]
-            raise SourceUnavailable(self._name, f"the query failed: {reason}") from None
+            values = [read_back(unquote(one)) for one in named]
+        except ValueError:
+            raise ItemUnreadable(ref.name, "can only be read by the worker that leads the run", "elsewhere") from None
+        if kind == _CHANGES:
+            watermark, first, last = values
+            statement = self.statement(watermark=watermark, first=first, last=last)
+            found = list(self._reader.blocks(self._database.rows(statement)))
+        else:
+            [first] = values
+            blocks = self._reader.blocks(self._database.rows(self.statement(first=first)))
+            # What begins with another id that blocks begin with is the next block: nothing is left of this one.
+            found = [one for one in islice(blocks, 1) if one.first == first or not self._reader.begins(one.first)]
+        lines = "".join(line for block in found for line in block.lines)
+        if not lines:
+            raise ItemGone(ref.name, "has no rows any more")
+        return lines
 
 
-def _engine(spec: SqlSpec, base_folder: Path, access: SourceAccess) -> Any:
+def _file_name(uri: str) -> str:
+    return hashlib.blake2b(uri.encode(), digest_size=16).hexdigest() + _SUFFIX
+
+
+def _kept(value: object) -> str:
+    """Returns a value as a part of a URI; one of another type can only be shown."""
     try:
-        from sqlalchemy import create_engine  # noqa: PLC0415 - of the extra `sql`
-        from sqlalchemy.engine import make_url  # noqa: PLC0415
-        from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
-    except ImportError as error:
-        raise JobError("a source of kind `sql` needs the extra `sql`: pip install 'headrace[sql]'") from error
-    try:
-        url = make_url(spec.url)
-        if url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:"):
-            path = access.path(base_folder / str(url.database))
-            url = url.set(database=f"file:{path}", query={"mode": "ro", "uri": "true"})
-        if password := access.secret(spec.password_ref):
-            url = url.set(password=password)
-        return create_engine(url)
-    except (SQLAlchemyError, ImportError) as error:
-        raise JobError(f"the database cannot be opened: {str(error).splitlines()[0][:200]}") from None
+        text = kept(value)
+    except TypeError:
+        text = f"other:{value}"
+    return quote(text.encode("utf-8", "surrogatepass"), safe="")
 
 
-def _read_state(path: Path) -> dict[str, Any]:
-    """Returns the state of earlier runs; one that cannot be read counts as none, so all rows are read."""
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-        return {"runs": int(state["runs"]), "watermark": state["watermark"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {"runs": 0, "watermark": None}
-
-
-def _plain(value: object) -> Any:
-    """Returns a value as JSON holds it; what it cannot hold is left out."""
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=value.tzinfo or UTC).isoformat()
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return float(value) if value.is_finite() else None
-    if isinstance(value, UUID):
-        return str(value)
-    return value if isinstance(value, str | int | float | bool) else None
+def _short(shown: str) -> str:
+    """Returns an id as part of a file's name."""
+    if _SHORT_ID.fullmatch(shown):
+        return shown
+    return hashlib.blake2b(shown.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

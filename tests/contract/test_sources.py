@@ -109,7 +109,7 @@ def _sql(folder: Path) -> Iterator[Place]:
 
 
 def _s3(folder: Path) -> Iterator[Place]:
-    import boto3
+    import boto3  # type: ignore[import-untyped]
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(port=0, verbose=False)
@@ -206,7 +206,7 @@ def test_no_secret_comes_out(place: Place) -> None:
 def test_source_out_of_reach_is_never_an_empty_scan(tmp_path: Path, spec: dict[str, object]) -> None:
     """Nothing is known of it, so nothing may be taken for deleted."""
     with pytest.raises(SourceUnavailable):
-        list(opened(tmp_path, **spec).scan())
+        list(opened(tmp_path, None, **spec).scan())
 
 
 @pytest.mark.parametrize(
