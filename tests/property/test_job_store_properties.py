@@ -48,6 +48,7 @@ class Steps:
         self._random = random
         self._leases: dict[str, list[ItemLease]] = {"w1": [], "w2": []}  # that workers believe to hold
         self._held: dict[str, tuple[int, float]] = {}  # by URI: the fence that holds, and until when
+        self._holders: dict[str, str] = {}  # by URI: who leased it last
         self._ended: dict[str, ItemState] = {}
 
     async def step(self) -> None:
@@ -97,6 +98,7 @@ class Steps:
             assert lease.fence > fence, "a fence came twice"
             assert until <= now, "two workers hold an item"
             self._held[lease.uri] = (lease.fence, now + LEASE_S)
+            self._holders[lease.uri] = worker
         self._leases[worker] += leases
         for uri in await self._store.failed_items(self._run_id):
             lapsed = uri in self._held and self._held[uri][1] <= now
@@ -174,6 +176,8 @@ class Steps:
         assert {state: count for state, count in run.items.items() if state in _ENDED} == dict(
             Counter(self._ended.values())
         )
+        held = {self._holders[uri] for uri, (_, until) in self._held.items() if until and uri not in self._ended}
+        assert await self._store.holders() == held | {"coordinator"}
         failed = run.items.get(ItemState.FAILED, 0) + run.documents.get(DocumentState.FAILED, 0)
         assert sum(run.failures.values()) == failed
 
@@ -185,7 +189,7 @@ async def test_store_neither_loses_nor_doubles_items(place: OpenStore, tmp_path:
     async with opened(place(tmp_path, clock)) as store:
         queue = Queue(store, clock)
         await queue.declare()
-        claim = await queue.start(_NAMES)
+        claim = await queue.start(_NAMES, "coordinator")
         steps = Steps(queue, claim, Random(seed))
         for _ in range(80):
             await steps.step()
