@@ -4,9 +4,9 @@ Each document goes through the parser that a job would use, and its chunks are c
 into. Documents whose canonical text differs from the field of the row that it was read from (line ends, NUL, lone
 surrogates) are counted too, since an offset into the one is none into the other.
 
-    python -m bench.offsets SETS/*/corpus.jsonl SETS/docs-100k.jsonl.gz --sample 5000
+    python -m bench.offsets SETS/*/ SETS/docs-100k.jsonl.gz --sample 5000 --json bench/results/offsets.json
 
-Lines of JSON (packed or not) are read line by line; folders and other files as a job reads them.
+Sets in BEIR's layout and lines of JSON (packed or not) are read line by line; other files and folders as a job does.
 """
 
 from __future__ import annotations
@@ -72,6 +72,8 @@ def main() -> None:
 def check(path: Path, sample: int, chunker: Chunker) -> Checked:
     """Checks the documents of a file or folder; 0 takes all of them."""
     started = time.monotonic()
+    name, corpus = path.name, path / "corpus.jsonl"
+    path = corpus if corpus.is_file() else path
     documents = characters = chunk_count = failures = altered = wrong = lost = 0
     faults: list[str] = []
     for document, source in _documents(path, sample):
@@ -84,7 +86,6 @@ def check(path: Path, sample: int, chunker: Chunker) -> Checked:
         faults += [document.document_id] if any(here) and len(faults) < _NAMED else []
         altered += source is not None and source != document.text
         documents, characters, chunk_count = documents + 1, characters + len(document.text), chunk_count + len(chunks)
-    name = path.parent.name if path.name == "corpus.jsonl" else path.name
     seconds = time.monotonic() - started
     return Checked(
         name, documents, characters, chunk_count, seconds, failures, altered, wrong, lost, faults=tuple(faults)
@@ -159,7 +160,7 @@ def _print(results: Sequence[Checked]) -> None:
 
 def _arguments() -> argparse.Namespace:
     made = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    made.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="lines of JSON, other files, or folders")
+    made.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="sets, lines of JSON, other files or folders")
     made.add_argument("--sample", type=int, default=0, metavar="N", help="documents of a packed file at most; 0 is all")
     made.add_argument("--limit-tokens", type=int, default=_MAX_TOKENS, metavar="N", help="tokens of a chunk at most")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the results here")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import ANY
 
 from bench.offsets import check, lost_characters, wrong_offsets
 from indexers.chunking import Chunker
@@ -22,6 +23,7 @@ def test_a_set_is_counted(tmp_path: Path) -> None:
     found = check(plain, 0, Chunker(PieceCounter()))
     assert (found.documents, found.chunks, found.failures, found.altered) == (2, 2, 1, 1)
     assert (found.wrong_offsets, found.lost, found.faults) == (0, 0, ())
+    assert check(tmp_path, 0, Chunker(PieceCounter())) == replace(found, name=tmp_path.name, seconds=ANY)
     assert check(packed, 1, Chunker(PieceCounter())).documents == 1
 
 
