@@ -18,6 +18,7 @@ from indexers.jobs.state import (
     RunRequest,
     RunState,
 )
+from indexers.sources.source import ItemRef
 from tests.fakes.job_stores import KEY, LEASE_S, PLACES, Clock, OpenStore, Queue, document, item, opened
 
 DONE = ItemOutcome(ItemState.DONE)
@@ -427,6 +428,19 @@ async def test_store_queues_the_failures_alone_when_asked_to(queue: Queue) -> No
     await queue.store.settle([(leases[0], BROKEN), (leases[1], DONE)])
     await queue.store.end_run(claim, RunState.PARTIAL, "", "")
     assert [one.item_uri for one in await queue.store.failures(KEY)] == [A, "file:///locked/"]
+
+
+async def test_store_queues_failed_pages_whose_address_ends_with_a_slash(queue: Queue) -> None:
+    """A page is no folder, though its address ends like one; a root that could not be listed has no name."""
+    claim = await queue.start()
+    await queue.store.offer(claim, [ItemRef("https://site/docs/", "docs/index.html", "tag", 5)])
+    await queue.store.fail_scanned(claim, "file:///root/", "", BROKEN)
+    leases = await queue.store.lease_items(claim.run.run_id, "w1", 9, LEASE_S)
+    await queue.store.settle([(leases[0], BROKEN)])
+    await queue.store.end_run(claim, RunState.FAILED, "", "")
+    claim = await queue.start(request=RunRequest(only_failures=True))
+    leases = await queue.store.lease_items(claim.run.run_id, "w1", 9, LEASE_S)
+    assert [(one.uri, one.name) for one in leases] == [("https://site/docs/", "docs/index.html")]
 
 
 async def test_store_remembers_values_of_a_job(queue: Queue) -> None:

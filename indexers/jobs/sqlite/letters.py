@@ -53,11 +53,15 @@ def forget_passed(connection: sqlite3.Connection, key: JobKey, run_id: str) -> N
 
 
 def letters_as_items(connection: sqlite3.Connection, key: JobKey, run_id: str) -> int:
-    """Queues the items of all dead letters for a run and returns how many; an unlisted folder is none."""
+    """Queues the items of all dead letters for a run and returns how many; an unlisted folder is none.
+
+    A folder has a slash at the end of URI and name (the root has no name); a page at most at the end of its URI.
+    """
     return connection.execute(
         "INSERT INTO items (run_id, uri, name, fingerprint, size_bytes, state)"
         " SELECT ?, item_uri, max(item_name), max(fingerprint), max(size_bytes), 'queued' FROM dead_letters"
-        " WHERE tenant = ? AND job = ? AND item_uri NOT LIKE '%/' GROUP BY item_uri ORDER BY item_uri",
+        " WHERE tenant = ? AND job = ? AND NOT (item_uri LIKE '%/' AND (item_name = '' OR item_name LIKE '%/'))"
+        " GROUP BY item_uri ORDER BY item_uri",
         (run_id, key.tenant, key.name),
     ).rowcount
 

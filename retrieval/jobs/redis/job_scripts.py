@@ -49,12 +49,15 @@ local offered, last = 0, nil
 if failures then
     for _, place in ipairs(call('ZRANGE', job .. ':places', 0, -1)) do
         local uri = string.sub(place, 1, string.find(place, '%z') - 1)
-        -- A folder that could not be listed is nothing that can be opened.
-        if uri ~= last and string.sub(uri, -1) ~= '/' then
-            local letter = cmsgpack.unpack(call('HGET', job .. ':dead', place))
+        local letter = cmsgpack.unpack(call('HGET', job .. ':dead', place))
+        local name = letter[7]
+        -- A folder that could not be listed is nothing that can be opened. It has a slash at the end of URI and name
+        -- (the root has no name); a page has one at the end of its URI at most.
+        local folder = string.sub(uri, -1) == '/' and (name == '' or string.sub(name, -1) == '/')
+        if uri ~= last and not folder then
             offered = offered + 1
             call('HSET', run .. ':items', uri,
-                cmsgpack.pack({offered, letter[7], letter[8], letter[9], 'queued', '', 0, 0, 0}))
+                cmsgpack.pack({offered, name, letter[8], letter[9], 'queued', '', 0, 0, 0}))
             call('ZADD', run .. ':queue', offered, uri)
         end
         last = uri
