@@ -144,6 +144,7 @@ class Scheduler:
         if not isinstance(source, Watched):
             _log.warning("source_not_watched", job=job.key.name, reason="this kind of source tells of no changes")
             return
+        await asyncio.to_thread(source.wait, 0.0)  # from here on changes are noticed
         changed = True
         while True:
             if changed:
