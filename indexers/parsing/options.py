@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from indexers.documents import MAX_TEXT_CHARACTERS
 from indexers.errors import ParseFailed
+from indexers.types import TextFormat
 
 _MIB = 1024 * 1024
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -27,6 +28,7 @@ class ParseOptions:
     id_field: str = "id"  # of rows; for `id` also `_id`
     title_field: str = "title"
     text_fields: tuple[str, ...] = ("text",)
+    row_format: TextFormat = TextFormat.PLAIN  # how texts of rows show their structure
 
 
 @dataclass(frozen=True, slots=True)

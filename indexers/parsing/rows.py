@@ -40,7 +40,8 @@ def row_document(
     identity = next((clean(_text(row[key]))[0] for key in ids if _text(row.get(key))), f"{file.name}#{number}")
     title = " ".join(clean(_text(row.get(options.title_field)))[0].split())
     uri = f"{file.uri}#{number}"
-    return ParsedDocument(Document(identity, title, text, metadata=metadata, source_uri=uri), warnings)
+    document = Document(identity, title, text, options.row_format, metadata, source_uri=uri)
+    return ParsedDocument(document, warnings)
 
 
 def has_text(row: Mapping[str, object], options: ParseOptions) -> bool:

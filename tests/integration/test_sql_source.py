@@ -16,12 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexers.errors import ItemGone, ItemUnreadable, SourceUnavailable
-from indexers.parsing.parsed import ParseFailure, SkippedFile
+from indexers.jobs.running.share import parse_options
+from indexers.jobs.spec import JobSpec
+from indexers.parsing.dispatch import parse_file
+from indexers.parsing.parsed import ParsedDocument, ParseFailure, SkippedFile
 from indexers.sources.access import SourceAccess
 from indexers.sources.source import Deletes, ItemRef, Scanned
 from indexers.sources.spec import SqlSource as SqlSpec
 from indexers.sources.sql import SqlSource
 from indexers.sources.sql_values import is_true, kept, plain, read_back
+from indexers.types import TextFormat
 
 OPEN: list[SqlSource] = []
 
@@ -290,6 +294,28 @@ def test_submitted_job_reaches_only_what_it_may(
     with pytest.raises(ItemUnreadable, match=reason) as refused:
         sql(tmp_path, access, url=url, password_ref=password)
     assert "hush" not in str(refused.value)
+
+
+def test_columns_and_format_are_those_of_the_source(tmp_path: Path, table: Table) -> None:
+    """What a job says of fields in files of rows is not of its query, whose texts may be Markdown."""
+    source = sql(
+        tmp_path, None, query="SELECT id, '# Head' || char(10) || text AS body, at FROM pages", text_columns=["body"]
+    )
+    job = JobSpec.model_validate(
+        {
+            "name": "pages",
+            "collection": "pages",
+            "source": {"kind": "sql", "url": "sqlite://", "query": "SELECT 1", "format": "markdown"},
+            "parsing": {"id_field": "key", "text_fields": ["other"]},
+        }
+    )
+    [ref, *_] = refs(list(source.scan()))
+    with source.open(ref) as file:
+        parsed = next(iter(parse_file(file, parse_options(job))))
+    assert isinstance(parsed, ParsedDocument)
+    document = parsed.document
+    assert (document.document_id, document.text, document.format) == ("0", "# Head\ntext 0", TextFormat.MARKDOWN)
+    assert document.metadata == {"at": "2026-01-01"}
 
 
 _VALUES = st.one_of(

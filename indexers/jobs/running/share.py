@@ -17,10 +17,11 @@ from indexers.jobs.running.mapping import DocumentMapping
 from indexers.jobs.running.parts import RunParts
 from indexers.jobs.running.preparing import Preparing
 from indexers.jobs.running.reading import ItemReader
-from indexers.jobs.spec import JobSpec, ParsingSpec
+from indexers.jobs.spec import JobSpec
 from indexers.jobs.state import Run
 from indexers.parsing.options import ParseOptions
-from indexers.types import Document
+from indexers.sources.spec import SqlSource
+from indexers.types import Document, TextFormat
 
 KNOWN = "known.sqlite"
 PARSERS = 1  # raised whenever the parsers make other documents of the same files
@@ -45,7 +46,7 @@ def share_of(parts: RunParts, run: Run) -> Iterator[Share]:
         collected = Collected(known, parsing.near_duplicates)
         preparing = Preparing(DocumentMapping(run.spec), parts.target, adding.fingerprint)
         writing = DocumentWriting(parts, preparing, adding, known, run.run_id)
-        reader = ItemReader(parts, parse_options(parsing))
+        reader = ItemReader(parts, parse_options(run.spec))
         batches = Batches(writing, collected)
         here = ItemWorker(parts, run, reader, batches, known)
         yield Share(parts.items_of(parts, run, collected) if parts.items_of else here, known, collected)
@@ -53,8 +54,11 @@ def share_of(parts: RunParts, run: Run) -> Iterator[Share]:
         known.close()
 
 
-def parse_options(spec: ParsingSpec) -> ParseOptions:
-    """Returns the options of the parsers that a job asks for."""
+def parse_options(job: JobSpec) -> ParseOptions:
+    """Returns the options of the parsers that a job asks for; of a database the columns are named in its source."""
+    spec = job.parsing
+    if isinstance(job.source, SqlSource):
+        return ParseOptions(max_file_bytes=spec.max_file_bytes, row_format=TextFormat(job.source.format))
     return ParseOptions(
         max_file_bytes=spec.max_file_bytes,
         id_field=spec.id_field,
@@ -67,6 +71,7 @@ def _shape(parts: RunParts, spec: JobSpec, adds: str) -> str:
     """Names everything that makes stored documents of an item's content."""
     ours = parts.target.fingerprint(Document("any", "", "any", owner=spec.name, metadata={"policy": spec.policy_class}))
     digest = hashlib.blake2b(digest_size=8)
-    for part in (spec.parsing.model_dump_json(), spec.metadata.model_dump_json(), adds, ours, str(PARSERS)):
+    form = spec.source.format if isinstance(spec.source, SqlSource) else ""
+    for part in (spec.parsing.model_dump_json(), spec.metadata.model_dump_json(), adds, ours, str(PARSERS), form):
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()

@@ -95,7 +95,7 @@ class ParseStage:
     def _read(self, item: ItemToRead) -> Iterator[Made]:
         with ExitStack() as stack:
             file = self._file(item, stack)
-            for one in self._parsers.parse(file, parse_options(self._options.spec.parsing)):
+            for one in self._parsers.parse(file, parse_options(self._options.spec)):
                 if isinstance(one, SkippedFile):
                     raise ItemGone(one.path, one.reason)
                 yield self._made(item, one)
