@@ -24,16 +24,17 @@ def main() -> None:
     made = options.parser(__doc__)
     made.add_argument("--rounds", type=int, default=200, help="kills in all")
     made.add_argument("--seed", type=int, default=1)
+    made.add_argument("--redis", action="store_true", help="keep the queue in a Redis that holds nothing on disk")
     arguments = made.parse_args()
     with tempfile.TemporaryDirectory(prefix="headrace-crash-") as folder:
-        rounds = asyncio.run(_rounds(Path(folder), arguments.seed, arguments.rounds))
+        rounds = asyncio.run(_rounds(Path(folder), arguments.seed, arguments.rounds, redis=arguments.redis))
     _print(rounds)
     if (path := options.outputs(arguments).json_file) is not None:
         write_results(path, {"crash": _figures(rounds)}, None)
 
 
-async def _rounds(folder: Path, seed: int, count: int) -> list[Round]:
-    with world(folder, seed) as opened:
+async def _rounds(folder: Path, seed: int, count: int, *, redis: bool) -> list[Round]:
+    with world(folder, seed, redis=redis) as opened:
         await opened.begin()
         done: list[Round] = []
         for number in range(count):

@@ -21,7 +21,8 @@ _ROOM_BYTES = 1024 * 1024
 
 def pack_request(file: SourceFile, options: ParseOptions) -> dict[str, Json]:
     """Says which file to parse, and how."""
-    return {"path": str(file.path), "name": file.name, "uri": file.uri, "options": asdict(options)}
+    said = {**asdict(options), "row_format": options.row_format.value}
+    return {"path": str(file.path), "name": file.name, "uri": file.uri, "options": said}
 
 
 def unpack_request(message: Mapping[str, Json]) -> tuple[SourceFile, ParseOptions]:
@@ -29,6 +30,7 @@ def unpack_request(message: Mapping[str, Json]) -> tuple[SourceFile, ParseOption
     options = message["options"]
     assert isinstance(options, dict)
     fields = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
+    fields["row_format"] = TextFormat(str(options["row_format"]))
     file = SourceFile(Path(str(message["path"])), str(message["name"]), str(message["uri"]))
     return file, ParseOptions(**fields)  # type: ignore[arg-type]  # as the parent's options were
 

@@ -7,6 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
+from indexers.errors import JobStoreUnavailable
 from indexers.index import Catalog
 from indexers.jobs.state import Job, Run
 from indexers.jobs.store import JobStore
@@ -29,6 +32,7 @@ from retrieval.settings.service import Role
 from retrieval.telemetry.jobs import JobCollector
 
 _GRACE_S = 2.0  # for workers to give back what they hold
+_log = structlog.get_logger("headrace")
 _ROLES: tuple[Role, ...] = ("read", "write")  # `read` to find the collection, `write` for everything else
 
 
@@ -61,7 +65,10 @@ class ServerJobs:
         Without a `launch` no workers are started.
         """
         most = self._settings.jobs.workers if launch is not None else 0
-        await release_dead(self._store)
+        try:
+            await release_dead(self._store)
+        except JobStoreUnavailable as error:  # questions are answered all the same, and leases end by themselves
+            _log.warning("job_store_unavailable", reason=error.reason)
 
         @asynccontextmanager
         async def start(run: Run) -> AsyncIterator[Waited]:

@@ -43,18 +43,22 @@ class Worker:
         """Works until `stop` is set, or with `once` until nothing is left to do.
 
         Raises:
-            JobStoreUnavailable: the store cannot be reached, and never could.
+            JobStoreUnavailable: the store cannot be reached; without `once` it is waited for.
         """
+        said = ""
         while not stop.is_set():
-            await release_dead(self._store)
-            claim = await self._claim(tenant, run_id)
-            if claim is not None:
-                await self._until(stop, self.carry_out(claim))
-            elif (run := await self._run_to_assist(tenant, run_id)) is not None:
-                await self._until(stop, self._assist(run))
-            elif once:
-                return
-            else:
+            try:
+                worked = await self._work_once(stop, run_id, tenant)
+                said = ""
+            except JobStoreUnavailable as error:
+                if once:
+                    raise
+                if error.reason != said:
+                    _log.warning("job_store_unavailable", reason=error.reason)
+                worked, said = False, error.reason
+            if not worked:
+                if once:
+                    return
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_S):
                         await stop.wait()
@@ -77,6 +81,18 @@ class Worker:
             _log.exception("run_failed", run=claim.run.run_id, error_id=number)
             reason = f"an unexpected {type(error).__name__}; the log of the worker has it as {number}"
             return await self._store.end_run(claim, RunState.FAILED, reason, "")
+
+    async def _work_once(self, stop: asyncio.Event, run_id: str, tenant: str) -> bool:
+        """Carries out a run that waits, or helps with one; False when there is none."""
+        await release_dead(self._store)
+        claim = await self._claim(tenant, run_id)
+        if claim is not None:
+            await self._until(stop, self.carry_out(claim))
+            return True
+        run = await self._run_to_assist(tenant, run_id)
+        if run is not None:
+            await self._until(stop, self._assist(run))
+        return run is not None
 
     async def _claim(self, tenant: str, run_id: str) -> RunClaim | None:
         """Takes a run, if there is a way to its collection."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, field_validator
 
@@ -10,7 +11,11 @@ from retrieval.settings.base import Section
 
 
 class JobsSettings(Section):
-    """Indexing jobs: who works on them, and what they may reach. Their queue is a file in the data folder."""
+    """Indexing jobs: where their queue is, who works on them, and what they may reach."""
+
+    store: Literal["sqlite", "redis"] = "sqlite"
+    """Where jobs and their state are kept: `sqlite`, a file in the data folder, or `redis`, the server of
+    `cache.redis.url`, for workers on several machines. There it needs `appendonly yes` and no `allkeys-*` eviction."""
 
     workers: int = Field(default=1, ge=0, le=64)
     """Worker processes that a server starts by itself while runs are queued; 0 leaves them to `headrace worker`."""

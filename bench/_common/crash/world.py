@@ -12,7 +12,7 @@ import random
 import time
 import tomllib
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -23,7 +23,7 @@ import grpc.aio
 from bench._common.crash.oracle import Oracle, oracle_of
 from bench._common.crash.processes import Killable
 from bench._common.crash.sources import ChangingFolder
-from bench._common.redis_server import free_port
+from bench._common.redis_server import RedisServer, free_port
 from headrace.v1 import jobs_pb2
 from indexers.jobs.spec import ChunkingSpec, JobSpec
 from retrieval.client import Client
@@ -64,10 +64,14 @@ class Round:
 class World:
     """One data folder with its processes, in the same order of events for the same seed."""
 
-    def __init__(self, folder: Path, seed: int, oracle: Oracle, files: int = 12) -> None:
+    def __init__(
+        self, folder: Path, seed: int, oracle: Oracle, redis: RedisServer | None = None, files: int = 12
+    ) -> None:
+        """`redis` holds the queue and keeps nothing on disk; without it the queue is a file."""
         self._rng = random.Random(seed)
         self._folder = folder
         self._oracle = oracle
+        self._redis = redis
         self._source = ChangingFolder(folder / "source", self._rng, files)
         self._address = f"127.0.0.1:{free_port()}"
         config = str(folder / "headrace.toml")
@@ -100,6 +104,8 @@ class World:
         for name in victims:
             if name != "queue":
                 self._part(name).start()
+            elif self._redis is not None:
+                self._redis.start()
         state = await self._ended(run_id)
         await self._run()
         recovery_s = time.monotonic() - killed_at
@@ -141,16 +147,19 @@ class World:
         return "\n".join(texts)
 
     def _victims(self) -> list[str]:
-        """Chooses who is killed. A queue that is lost takes everybody along who has it open."""
+        """Chooses who is killed. A queue whose file is lost takes everybody along who has it open."""
         names = ["queue", "server", "worker"]
         chosen = self._rng.sample(names, self._rng.randint(1, len(names)))
-        return sorted({*chosen, "server", "worker"} if "queue" in chosen else chosen)
+        everybody = "queue" in chosen and self._redis is None
+        return sorted({*chosen, "server", "worker"} if everybody else chosen)
 
     def _kill(self, victims: list[str]) -> None:
         for name in victims:
             if name != "queue":
                 self._part(name).kill()
-        if "queue" in victims:
+        if "queue" in victims and self._redis is not None:
+            self._redis.kill()
+        elif "queue" in victims:
             for left in (self._folder / "data").glob("jobs.sqlite*"):
                 left.unlink()
 
@@ -216,6 +225,7 @@ class World:
 
     def _settings(self) -> str:
         host, _, port = self._address.rpartition(":")
+        redis = f'[cache.redis]\nurl = "{self._redis.url}"' if self._redis else ""
         return f"""
 [server]
 host = "{host}"
@@ -228,20 +238,20 @@ folder = "data"
 workers = 1
 
 [jobs]
+store = "{"redis" if self._redis else "sqlite"}"
 workers = 0
 lease_s = 1.0
 items_per_lease = 4
 file_roots = ["{self._folder}"]
-"""
+{redis}"""
 
 
 @contextmanager
-def world(folder: Path, seed: int) -> Iterator[World]:
+def world(folder: Path, seed: int, *, redis: bool = False) -> Iterator[World]:
     """Opens a world and ends its processes."""
     settings = Settings(data=DataSettings(folder=folder / "oracle"))
-    with oracle_of(settings) as oracle:
-        made = World(folder, seed, oracle)
-        try:
-            yield made
-        finally:
-            made.end()
+    with ExitStack() as stack:
+        server = stack.enter_context(RedisServer()) if redis else None
+        made = World(folder, seed, stack.enter_context(oracle_of(settings)), server)
+        stack.callback(made.end)
+        yield made
