@@ -39,8 +39,8 @@ from headrace.v1 import common_pb2 as common
 from headrace.v1 import retrieval_pb2 as wire
 from headrace.v1 import retrieval_pb2_grpc
 from indexers.edge import EdgeStore
-from indexers.embedded import GENERATIONS
 from indexers.generation import EDGE, Generations
+from indexers.homes import GENERATIONS
 from indexers.index import Index
 from indexers.types import SearchQuery
 from retrieval.cli.child import child_server

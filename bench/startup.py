@@ -37,6 +37,7 @@ from headrace.v1 import retrieval_pb2_grpc
 from indexers.catalog import EmbeddedCatalog
 from indexers.chunking import chunk_id
 from indexers.errors import CollectionNotFound
+from indexers.models import OneModel
 from indexers.options import DenseModel, IndexOptions
 from indexers.types import Chunk, CollectionKey, Document, EncodedChunk, EncodedDocument
 from retrieval.settings import Settings
@@ -103,7 +104,7 @@ async def _prepare(settings: Settings, folder: Path, count: int) -> None:
     """Makes the collection unless an earlier run has left it whole."""
     bare = await asyncio.to_thread(open_bare, settings)
     catalog = EmbeddedCatalog(
-        folder, DenseModel(bare.model_id, bare.revision, bare.dim), IndexOptions(build_automatically=False)
+        folder, OneModel(DenseModel(bare.model_id, bare.revision, bare.dim)), IndexOptions(build_automatically=False)
     )
     try:
         try:

@@ -13,7 +13,7 @@ _PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 _REASON_CHARS = 500
 
 
-async def run_build(record: Path, target: Path, number: int, options: IndexOptions) -> None:
+async def run_build(collection: str, record: Path, target: Path, number: int, options: IndexOptions) -> None:
     """Builds generation `number` into `target` in a child process; cancelling kills the child.
 
     Raises:
@@ -32,11 +32,11 @@ async def run_build(record: Path, target: Path, number: int, options: IndexOptio
         async with asyncio.timeout(options.build_timeout_s):
             _, said = await child.communicate()
     except TimeoutError:
-        raise BuildFailed(record.parent.name, f"it took longer than {options.build_timeout_s:.0f} s") from None
+        raise BuildFailed(collection, f"it took longer than {options.build_timeout_s:.0f} s") from None
     finally:
         if child.returncode is None:
             child.kill()
             await child.wait()
     if child.returncode != 0:
         reason = said.decode(errors="replace").strip()[-_REASON_CHARS:] or f"exit code {child.returncode}"
-        raise BuildFailed(record.parent.name, reason)
+        raise BuildFailed(collection, reason)

@@ -64,7 +64,7 @@ class Building:
                     return
                 fields, number = state.definition.fields, state.epoch.generation + 1
                 scratch = await asyncio.to_thread(self._generations.scratch)
-                await run_build(self._record, scratch, number, self._options)
+                await run_build(self._name(), self._record, scratch, number, self._options)
             await self._writing.publish(scratch, number)
             self._failed_at_chunks = 0
 
@@ -77,4 +77,4 @@ class Building:
                 _log.error("build_failed", collection=self._name(), reason=str(error))
 
     def _name(self) -> str:
-        return self._record.parent.name
+        return self._writing.definition.key.collection

@@ -9,27 +9,36 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
 
-from indexers.definition import added_fields, check_model, new_definition
-from indexers.embedded import RECORD, EmbeddedIndex
+from indexers.definition import added_fields, new_definition
+from indexers.embedded import EmbeddedIndex
 from indexers.errors import (
     CollectionExists,
     CollectionNotFound,
+    IndexCorrupt,
     InvalidName,
     ModelMismatch,
     TooManyCollections,
 )
 from indexers.folder_lock import FolderLock
 from indexers.generation import sync
+from indexers.homes import RECORD, Homes, is_collection, serving_home, sweep_homes, write_homes
 from indexers.index import Index
+from indexers.migrating.embedded import EmbeddedMigration
+from indexers.models import Models
 from indexers.names import check_key, check_tenant
-from indexers.options import DenseModel, IndexOptions
+from indexers.options import IndexOptions
+from indexers.owned import OwnedTasks
+from indexers.record_read import read_definition
 from indexers.record_schema import create_record
 from indexers.types import CollectionDefinition, CollectionKey, FieldType
+
+_LEFT_S = 600.0  # that an index stays open after its collection has moved: no request takes longer
 
 _log = structlog.get_logger()
 
@@ -37,28 +46,34 @@ _log = structlog.get_logger()
 class EmbeddedCatalog:
     """The collections of one data folder; holds the folder's lock until `close`."""
 
-    def __init__(self, root: Path, model: DenseModel, options: IndexOptions) -> None:
+    def __init__(self, root: Path, models: Models, options: IndexOptions) -> None:
         """Locks the folder and sweeps what a crash left.
 
         Raises:
             DataFolderLocked: another process holds the folder.
         """
         self._root = root.absolute()  # children have another working directory
-        self._model = model
+        self._models = models
         self._options = options
         self._lock = FolderLock(root)
         self._opened: dict[CollectionKey, asyncio.Task[EmbeddedIndex]] = {}
         self._leaving: set[CollectionKey] = set()  # deleted, with a folder that is still there
         self._changes = asyncio.Lock()
+        self._migrations: dict[CollectionKey, EmbeddedMigration] = {}
+        self._moved = OwnedTasks()  # each closes an index that a collection has left
         for left in root.glob("*/.*"):
             shutil.rmtree(left, ignore_errors=True)
+        for folder in root.glob("*/*"):
+            if is_collection(folder):
+                with suppress(IndexCorrupt):  # whoever opens it will hear
+                    sweep_homes(folder)
 
     async def create(
         self, key: CollectionKey, fields: dict[str, FieldType], description: str, *, token_vectors: bool = True
     ) -> Index:
         """Makes an empty collection for the vectors of the configured model."""
         folder = self._folder(key)
-        definition = new_definition(key, fields, description, self._model, token_vectors=token_vectors)
+        definition = new_definition(key, fields, description, self._models.configured, token_vectors=token_vectors)
         async with self._changes:
             if folder.exists():
                 raise CollectionExists(key.collection)
@@ -93,6 +108,13 @@ class EmbeddedCatalog:
             await index.redefine(declared, kept)
             return index
 
+    def migration(self, key: CollectionKey) -> EmbeddedMigration:
+        """Returns what moves a collection to another model; the same one for all who ask."""
+        folder = self._existing(key)
+        if key not in self._migrations:
+            self._migrations[key] = EmbeddedMigration(key, folder, self._options, self._hand_over)
+        return self._migrations[key]
+
     async def delete(self, key: CollectionKey) -> None:
         """Closes the collection, then removes its folder; a crash in between leaves all of it or nothing."""
         async with self._changes:
@@ -105,6 +127,7 @@ class EmbeddedCatalog:
                     await _close([opened])
                 trash = Path(tempfile.mkdtemp(prefix=".deleted-", dir=folder.parent))
                 folder.rename(trash / folder.name)
+                self._migrations.pop(key, None)
             finally:
                 self._leaving.discard(key)
             await asyncio.to_thread(_remove, trash)
@@ -114,6 +137,7 @@ class EmbeddedCatalog:
         opened = list(self._opened.values())
         self._opened.clear()
         await _close(opened)
+        await self._moved.cancel()
         self._lock.release()
 
     async def _open(self, key: CollectionKey) -> EmbeddedIndex:
@@ -122,19 +146,41 @@ class EmbeddedCatalog:
             return task.result()
         folder = self._existing(key)
         if task is None:
-            task = asyncio.create_task(self._load(folder))
+            task = asyncio.create_task(self._load_serving(folder))
             self._opened[key] = task
             task.add_done_callback(lambda done: self._forget_failed(key, done))
         return await asyncio.shield(task)
 
-    async def _load(self, folder: Path) -> EmbeddedIndex:
-        index = await asyncio.to_thread(EmbeddedIndex, folder, self._options, self._model.codec)
-        try:
-            check_model(index.definition, self._model)
-        except ModelMismatch:
-            await index.close()
-            raise
-        return index
+    async def _load_serving(self, folder: Path) -> EmbeddedIndex:
+        return await self._load(await asyncio.to_thread(serving_home, folder))
+
+    async def _load(self, home: Path) -> EmbeddedIndex:
+        model = await self._models.of(await asyncio.to_thread(read_definition, home / RECORD))
+        return await asyncio.to_thread(EmbeddedIndex, home, self._options, model.codec)
+
+    async def _hand_over(self, key: CollectionKey, last_steps: Callable[[], Awaitable[Homes]]) -> None:
+        """Serves a collection from other homes; those who have its index open may go on reading it for a while."""
+        async with self._changes:
+            folder = self._existing(key)
+            before: EmbeddedIndex | None = None
+            with suppress(ModelMismatch):  # then nobody can have it open
+                before = await self._open(key)
+
+            async def change() -> None:
+                homes = await last_steps()
+                task = asyncio.create_task(self._load(folder / homes.serving))
+                fresh = await task
+                try:
+                    await asyncio.to_thread(write_homes, folder, homes)
+                except BaseException:
+                    await fresh.close()
+                    raise
+                self._opened[key] = task
+                await asyncio.to_thread(sweep_homes, folder)
+
+            await (change() if before is None else before.retire(change))
+            if before is not None:
+                self._moved.start(_close_after(before, _LEFT_S))
 
     def _forget_failed(self, key: CollectionKey, task: asyncio.Task[EmbeddedIndex]) -> None:
         if (task.cancelled() or task.exception() is not None) and self._opened.get(key) is task:
@@ -158,12 +204,19 @@ class EmbeddedCatalog:
         folder = self._root / tenant
         if not folder.is_dir():
             return []
-        return sorted(entry.name for entry in folder.iterdir() if (entry / RECORD).is_file() and entry.name[0] != ".")
+        return sorted(entry.name for entry in folder.iterdir() if is_collection(entry))
 
 
 async def _close(opened: Sequence[asyncio.Task[EmbeddedIndex]]) -> None:
     results = await asyncio.gather(*opened, return_exceptions=True)
     await asyncio.gather(*(index.close() for index in results if isinstance(index, EmbeddedIndex)))
+
+
+async def _close_after(index: EmbeddedIndex, pause_s: float) -> None:
+    try:
+        await asyncio.sleep(pause_s)
+    finally:
+        await index.close()
 
 
 def _create(folder: Path, definition: CollectionDefinition) -> None:

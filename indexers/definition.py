@@ -71,6 +71,15 @@ def check_model(definition: CollectionDefinition, model: DenseModel) -> None:
         )
 
 
+def is_of(definition: CollectionDefinition, model: DenseModel) -> bool:
+    """Tells whether a collection holds a model's vectors."""
+    try:
+        check_model(definition, model)
+    except ModelMismatch:
+        return False
+    return True
+
+
 def _named(model: DenseModel) -> str:
     sparse = "" if model.sparse is None else f" with {model.sparse.model_id}@{model.sparse.revision}"
     return f"{model.model_id}@{model.revision}{sparse}"

@@ -6,7 +6,7 @@ Here is only what a caller sees. `Writing` changes the state, `Building` makes g
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +20,7 @@ from indexers.building import Building
 from indexers.checks import MAX_PAGE_SIZE, check_query, check_token_query
 from indexers.filters import Filter
 from indexers.generation import Generations
+from indexers.homes import GENERATIONS, RECORD
 from indexers.late import no_scores, scores_of
 from indexers.matching import matches
 from indexers.options import IndexOptions
@@ -44,8 +45,6 @@ from indexers.types import (
 )
 from indexers.writing import Writing
 
-RECORD = "record.sqlite"
-GENERATIONS = "generations"
 _SCORED_AT_ONCE = 64  # passages; about a millisecond, and more would hold up other requests
 
 T = TypeVar("T")
@@ -181,6 +180,10 @@ class EmbeddedIndex:
         """Folds all writes so far into a new generation; cancelling stops the child process."""
         await self._building.build()
         return self.epoch
+
+    async def retire(self, change_over: Callable[[], Awaitable[None]]) -> None:
+        """Lets the collection be served from elsewhere; requests that have this index may go on reading."""
+        await self._writing.retire(change_over)
 
     async def close(self) -> None:
         """Stops builds, lets started writes finish, and closes the files."""

@@ -16,6 +16,7 @@ IndexerError
 ├── SchemaConflict                   an update that would change a declared field
 ├── TooManyCollections
 ├── ModelMismatch                    the collection holds another model's vectors
+├── CollectionMoved                  it has moved to another model meanwhile; open it again
 ├── ParseFailed                      a file gives no text; the reason is for people
 ├── DataFolderLocked                 another process holds the data folder
 ├── IndexCorrupt                     files disagree with each other; says how to rebuild
@@ -134,6 +135,14 @@ class ModelMismatch(IndexerError):
         self.stored_dim = stored_dim
         self.configured = configured
         self.configured_dim = configured_dim
+
+
+class CollectionMoved(IndexerError):
+    """The collection has moved to another model since it was opened; whoever opens it again can go on."""
+
+    def __init__(self, collection: str) -> None:
+        super().__init__(f"collection {collection!r} has moved to another model; open it again")
+        self.collection = collection
 
 
 class ParseFailed(IndexerError):

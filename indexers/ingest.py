@@ -8,29 +8,20 @@ happens in worker threads; the event loop only waits. A document that cannot be 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
 
-from encoders.errors import SchedulerFull
 from encoders.sparse import AsyncSparseEncoder
-from encoders.types import AsyncDenseEncoder, EncodedPassage, Outcome, TermCounts, WorkClass
+from encoders.types import AsyncDenseEncoder, WorkClass
 from indexers.chunking import Chunker
-from indexers.documents import check_document, check_documents, document_fingerprint
+from indexers.document_encoding import DocumentEncoder
+from indexers.documents import check_document, check_documents
 from indexers.errors import InvalidInput
 from indexers.index import Index
 from indexers.parsing.parsed import ParsedDocument, ParseFailure, SkippedFile, SourceItem
-from indexers.preparation import (
-    CheckedDocument,
-    Encoded,
-    PreparedDocument,
-    assemble,
-    count_words,
-    prepare,
-    superseded,
-)
+from indexers.preparation import CheckedDocument, Encoded, superseded
 from indexers.pruning import SeenSources, prune
 from indexers.reports import DocumentOutcome, DocumentStatus, IndexReport, Progress, Tally, UpsertReport
 from indexers.types import Document
@@ -39,9 +30,7 @@ T = TypeVar("T")
 
 _BATCH_DOCUMENTS = 64
 _BATCH_CHARACTERS = 64_000  # about 80 chunks
-_ENCODE_TEXTS = 64  # of one call to the encoder
 _BATCHES_IN_FLIGHT = 4
-_PATIENCE_S = 600.0  # for an encoder that is full with others' work
 
 
 class Indexer:
@@ -60,17 +49,13 @@ class Indexer:
         `sparse` weighs terms for a collection that was made for it; None counts words for BM25.
         """
         self._index = index
-        self._encoder = encoder
-        self._chunker = chunker
+        self._encoding = DocumentEncoder(index.definition, encoder, chunker, threads, sparse)
         self._threads = threads
-        self._sparse = sparse
 
     @property
     def shaping(self) -> str:
         """What shapes a stored fingerprint besides the document: how it is cut, the models."""
-        definition = self._index.definition
-        revisions = "+".join(filter(None, (self._encoder.revision, definition.sparse_revision)))
-        return f"{self._chunker.fingerprint}/{revisions}/{definition.code_bytes}"
+        return self._encoding.shaping
 
     async def upsert(
         self, documents: Sequence[Document], work_class: WorkClass, since: int | None = None
@@ -86,15 +71,14 @@ class Indexer:
         """
         checked = await self._in_thread(self._check_all, documents)
         changed, unchanged = await self._compare(checked)
-        encoded = await self._encode(changed, work_class)
-        encoded = await self._write(encoded, since)
+        encoded = await self._write(await self._encoding.encode(changed, work_class), since)
         became = {outcome.document_id: outcome for outcome in [*unchanged, *(one.outcome for one in encoded)]}
         outcomes = tuple(became[document.document_id] for document in documents)
         return UpsertReport(outcomes, self._index.epoch)
 
     async def encode(self, documents: Sequence[Document], work_class: WorkClass) -> list[Encoded]:
         """Chunks and encodes documents, which are checked already, without asking or writing anything; in order."""
-        return await self._encode([self._fingerprinted(document) for document in documents], work_class)
+        return await self._encoding.encode([self._encoding.checked(document) for document in documents], work_class)
 
     async def write(self, encoded: Sequence[Encoded], since: int | None = None) -> UpsertReport:
         """Writes what was encoded, here or elsewhere; with `since` what nobody has changed since.
@@ -124,7 +108,7 @@ class Indexer:
             while (batch := await self._in_thread(self._next_batch, source, tally, seen)) is not None:
                 changed, unchanged = await self._compare(batch)
                 _report(unchanged, tally, progress)
-                window.append(asyncio.create_task(self._encode(changed, WorkClass.BULK)))
+                window.append(asyncio.create_task(self._encoding.encode(changed, WorkClass.BULK)))
                 if len(window) == _BATCHES_IN_FLIGHT:
                     await self._write_next(window, tally, progress)
             while window:
@@ -141,10 +125,7 @@ class Indexer:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
     def _check_all(self, documents: Sequence[Document]) -> list[CheckedDocument]:
-        return [self._fingerprinted(document) for document in check_documents(documents, self._index.definition.fields)]
-
-    def _fingerprinted(self, document: Document, warnings: tuple[str, ...] = ()) -> CheckedDocument:
-        return CheckedDocument(document, document_fingerprint(document, self.shaping), warnings)
+        return [self._encoding.checked(one) for one in check_documents(documents, self._index.definition.fields)]
 
     def _next_batch(
         self, source: Iterator[SourceItem], tally: Tally, seen: SeenSources
@@ -173,7 +154,7 @@ class Indexer:
         except InvalidInput as error:
             tally.fail(name, str(error))
             return []
-        return [self._fingerprinted(document, item.warnings)]
+        return [self._encoding.checked(document, item.warnings)]
 
     async def _compare(self, batch: list[CheckedDocument]) -> tuple[list[CheckedDocument], list[DocumentOutcome]]:
         """Tells the documents that have changed from those that have not."""
@@ -187,20 +168,6 @@ class Indexer:
             else:
                 changed.append(checked)
         return changed, unchanged
-
-    async def _encode(self, changed: list[CheckedDocument], work_class: WorkClass) -> list[Encoded]:
-        prepared = await self._in_thread(self._prepare, changed)
-        texts = [text for document in prepared for text in document.texts]
-        outcomes = await _encode_all(self._encoder.encode_passages, texts, work_class)
-        if self._sparse is None:
-            terms = await self._in_thread(count_words, texts)
-        else:
-            terms = await _encode_all(self._sparse.encode_passages, texts, work_class)
-        keeps_codes = self._index.definition.code_bytes > 0
-        return await self._in_thread(_assemble_all, prepared, outcomes, terms, keeps_codes)
-
-    def _prepare(self, changed: list[CheckedDocument]) -> list[PreparedDocument]:
-        return [prepare(checked, self._chunker) for checked in changed]
 
     async def _write_next(
         self, window: deque[asyncio.Task[list[Encoded]]], tally: Tally, progress: Progress | None
@@ -223,48 +190,6 @@ def _unchanged(checked: CheckedDocument) -> DocumentOutcome:
     name = checked.document.document_id
     fingerprint, warnings = checked.fingerprint, checked.warnings
     return DocumentOutcome(name, DocumentStatus.UNCHANGED, fingerprint=fingerprint, warnings=warnings)
-
-
-async def _encode_all(
-    encode: Callable[[Sequence[str], WorkClass, None], Awaitable[list[Outcome[T]]]],
-    texts: Sequence[str],
-    work_class: WorkClass,
-) -> list[Outcome[T]]:
-    outcomes: list[Outcome[T]] = []
-    for start in range(0, len(texts), _ENCODE_TEXTS):
-        outcomes += await _encode_some(encode, texts[start : start + _ENCODE_TEXTS], work_class)
-    return outcomes
-
-
-async def _encode_some(
-    encode: Callable[[Sequence[str], WorkClass, None], Awaitable[list[Outcome[T]]]],
-    texts: Sequence[str],
-    work_class: WorkClass,
-) -> list[Outcome[T]]:
-    """Encodes; bulk work waits while the encoder is full, work that somebody waits for is refused at once."""
-    give_up = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            return await encode(texts, work_class, None)
-        except SchedulerFull as full:
-            if work_class is WorkClass.ONLINE or time.monotonic() > give_up:
-                raise
-            await asyncio.sleep(min(max(full.retry_after_ms, 1.0), 5_000.0) / 1000)
-
-
-def _assemble_all(
-    prepared: list[PreparedDocument],
-    outcomes: list[Outcome[EncodedPassage]],
-    terms: list[Outcome[TermCounts]],
-    keeps_codes: bool,
-) -> list[Encoded]:
-    position = 0
-    encoded: list[Encoded] = []
-    for document in prepared:
-        span = slice(position, position + len(document.texts))
-        encoded.append(assemble(document, outcomes[span], terms[span], keeps_codes=keeps_codes))
-        position = span.stop
-    return encoded
 
 
 def _count(item: SourceItem, tally: Tally, seen: SeenSources) -> None:

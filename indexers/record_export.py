@@ -12,11 +12,10 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from indexers.notes import notes_from_json
+from indexers.record_read import document_from_row
 from indexers.record_schema import definition_from_json, open_connection, record_errors
-from indexers.schema import metadata_from_json
 from indexers.term_blob import unpack_terms
-from indexers.types import Chunk, CollectionDefinition, Document, EncodedChunk, EncodedDocument, TextFormat
+from indexers.types import Chunk, CollectionDefinition, EncodedChunk, EncodedDocument
 
 _Row: TypeAlias = "tuple[Any, ...]"
 
@@ -72,21 +71,7 @@ def _documents(documents: Sequence[_Row], chunks: Sequence[_Row], code_bytes: in
     of_document: defaultdict[int, list[EncodedChunk]] = defaultdict(list)
     for document_row, *chunk in chunks:
         of_document[document_row].append(_chunk(chunk, code_bytes))
-    return [EncodedDocument(_document(row[2:]), row[1], tuple(of_document[row[0]])) for row in documents]
-
-
-def _document(row: Sequence[Any]) -> Document:
-    document_id, title, text, text_format, metadata, source_uri, owner, notes = row
-    return Document(
-        document_id,
-        title,
-        text,
-        TextFormat(text_format),
-        metadata_from_json(metadata),
-        source_uri,
-        owner,
-        notes_from_json(notes) if notes else (),
-    )
+    return [EncodedDocument(document_from_row(row[2:]), row[1], tuple(of_document[row[0]])) for row in documents]
 
 
 def _chunk(row: Sequence[Any], code_bytes: int) -> EncodedChunk:

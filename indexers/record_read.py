@@ -58,6 +58,15 @@ class RecordHead:
     last_row: int  # no chunk of this state has a higher row, every later one has
 
 
+def read_definition(path: Path) -> CollectionDefinition:
+    """Reads what the record of a collection promises. Raises: IndexCorrupt."""
+    reader = RecordReader(path)
+    try:
+        return reader.definition()
+    finally:
+        reader.close()
+
+
 class RecordReader:
     """Reads one record file; used by one thread at a time."""
 
@@ -88,7 +97,7 @@ class RecordReader:
     def document(self, document_id: str, sequence: int) -> Document | None:
         """Returns the document as it was at the sequence, None when there was none."""
         rows = self._rows(_DOCUMENT, {"id": document_id, "sequence": sequence})
-        return _document(rows[0]) if rows else None
+        return document_from_row(rows[0]) if rows else None
 
     def summaries(self, after: str, limit: int, sequence: int) -> list[DocumentSummary]:
         """Returns documents whose id is greater, ordered by id."""
@@ -240,7 +249,8 @@ def _written_id(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def _document(row: _Row) -> Document:
+def document_from_row(row: Sequence[Any]) -> Document:
+    """Returns a document of its columns: id, title, text, format, metadata, source URI, owner, notes."""
     document_id, title, text, text_format, metadata, source_uri, owner, notes = row
     return Document(
         document_id,

@@ -167,6 +167,7 @@ def definition_to_json(definition: CollectionDefinition) -> str:
             "code_bytes": definition.code_bytes,
             "sparse_model_id": definition.sparse_model_id,
             "sparse_revision": definition.sparse_revision,
+            "dense_source": definition.dense_source,
         }
     )
 
@@ -185,6 +186,7 @@ def definition_from_json(text: str) -> CollectionDefinition:
         code_bytes=stored.get("code_bytes", 0),  # a server may hold definitions from before there were codes
         sparse_model_id=stored.get("sparse_model_id", ""),
         sparse_revision=stored.get("sparse_revision", ""),
+        dense_source=stored.get("dense_source", ""),
     )
 
 

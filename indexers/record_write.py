@@ -162,7 +162,7 @@ class RecordWriter:
         chunks = self._connection.execute("SELECT chunk_row FROM chunks WHERE document_row = ?", found[0])
         return [row for (row,) in chunks.fetchall()]
 
-    def _insert(self, encoded: EncodedDocument, sequence: int) -> list[int]:
+    def _insert(self, encoded: EncodedDocument, sequence: int, indexed_at: str = "") -> list[int]:
         document = encoded.document
         values = (
             document.document_id,
@@ -171,7 +171,7 @@ class RecordWriter:
             document.title,
             document.format.value,
             document.source_uri,
-            datetime.now(UTC).isoformat(),
+            indexed_at or datetime.now(UTC).isoformat(),
             len(encoded.chunks),
             len(document.text),
             metadata_to_json(document.metadata),

@@ -68,6 +68,7 @@ class CollectionDefinition:
     code_bytes: int = 0  # of a token's code; 0 when the collection stores no token vectors
     sparse_model_id: str = ""  # of the learned term weights; empty for BM25
     sparse_revision: str = ""
+    dense_source: str = ""  # how the model's files are named; empty for the configured model
 
 
 @dataclass(frozen=True, slots=True)

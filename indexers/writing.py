@@ -7,7 +7,7 @@ caller leaves goes on to its end: what is committed is also served.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from encoders.cpu import lower_priority_of_this_thread
 from indexers.checks import check_documents
-from indexers.errors import CollectionNotFound, IndexCorrupt
+from indexers.errors import CollectionMoved, CollectionNotFound, IndexCorrupt
 from indexers.generation import Generations
 from indexers.options import IndexOptions
 from indexers.owned import OwnedTasks
@@ -23,7 +23,7 @@ from indexers.record_write import RecordWriter, Written
 from indexers.schema import coerce_document
 from indexers.serving import ServingState
 from indexers.serving_load import load_state
-from indexers.types import EncodedDocument, FieldType, Metadata
+from indexers.types import CollectionDefinition, EncodedDocument, FieldType, Metadata
 
 T = TypeVar("T")
 
@@ -43,6 +43,12 @@ class Writing:
         self._lock = asyncio.Lock()
         self._started = OwnedTasks()
         self._closed = False
+        self._retired = False
+
+    @property
+    def definition(self) -> CollectionDefinition:
+        """What the collection promises."""
+        return self._state.definition
 
     @property
     def state(self) -> ServingState:
@@ -56,7 +62,10 @@ class Writing:
         return self._state
 
     async def replace(self, documents: Sequence[EncodedDocument], since: int | None) -> frozenset[str]:
-        """Replaces documents and returns the ids of those that were left alone."""
+        """Replaces documents and returns the ids of those that were left alone.
+
+        Raises here and in all that changes: CollectionMoved, when it is served from elsewhere.
+        """
         return await self._change(lambda: self._replace(documents, since))
 
     async def delete(self, document_ids: Sequence[str], since: int | None) -> int:
@@ -86,6 +95,13 @@ class Writing:
         while await self._run(lambda: self._writer.purge(self._state.generation_sequence, _PURGE_DOCUMENTS)):
             pass
 
+    async def retire(self, change_over: Callable[[], Awaitable[None]]) -> None:
+        """Lets the collection be served from elsewhere: no write runs meanwhile, and none is taken after it.
+
+        It goes on to its end even when the caller leaves. When it fails, writes go on here.
+        """
+        await self._started.to_the_end(self._retire(change_over))
+
     async def close(self) -> None:
         """Lets started writes finish, then closes the files."""
         self._closed = True
@@ -99,8 +115,15 @@ class Writing:
         """Runs one change to its end, even when the caller does not wait for it."""
         return await self._started.to_the_end(self._swap(change))
 
+    async def _retire(self, change_over: Callable[[], Awaitable[None]]) -> None:
+        async with self._lock:
+            await change_over()
+            self._retired = True
+
     async def _swap(self, change: Callable[[], tuple[ServingState, T]]) -> T:
         async with self._lock:
+            if self._retired:
+                raise CollectionMoved(self._state.definition.key.collection)
             self._state, result = await self._run(change)
             return result
 

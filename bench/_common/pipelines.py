@@ -13,6 +13,7 @@ from encoders.types import AsyncDenseEncoder
 from indexers.catalog import EmbeddedCatalog
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
+from indexers.models import OneModel
 from indexers.options import DenseModel, IndexOptions, ShardKind
 from indexers.parsing.parsed import ParsedDocument
 from indexers.reports import IndexReport
@@ -93,7 +94,7 @@ def open_catalog(settings: Settings, encoder: AsyncDenseEncoder, folder: Path) -
         kind=ShardKind(settings.index.kind), build_automatically=False, search_ef=settings.index.hnsw_ef
     )
     model = DenseModel(encoder.model_id, encoder.revision, encoder.dim, encoder.codec)
-    return EmbeddedCatalog(folder, model, options)
+    return EmbeddedCatalog(folder, OneModel(model), options)
 
 
 async def index_documents(

@@ -29,10 +29,19 @@ from indexers.backup.manifest import (
     write_manifest,
 )
 from indexers.backup.sqlite_copy import copy_database, fold_log
-from indexers.embedded import GENERATIONS, RECORD
 from indexers.errors import CollectionExists, CollectionNotFound, IndexCorrupt
 from indexers.folder_lock import FolderLock
 from indexers.generation import sync
+from indexers.homes import (
+    GENERATIONS,
+    RECORD,
+    Homes,
+    is_collection,
+    read_homes,
+    serving_record,
+    sweep_homes,
+    write_homes,
+)
 from indexers.names import check_key
 from indexers.options import DenseModel
 from indexers.record_read import RecordReader
@@ -119,12 +128,12 @@ def restore_others(root: Path, folder: Path) -> list[str]:
 
 
 def _all_keys(root: Path) -> list[CollectionKey]:
-    records = sorted(root.glob(f"*/*/{RECORD}"))
-    return [CollectionKey(one.parts[-3], one.parts[-2]) for one in records if one.parts[-2][0] != "."]
+    folders = sorted(one for one in root.glob("*/*") if is_collection(one))
+    return [CollectionKey(one.parts[-2], one.parts[-1]) for one in folders]
 
 
 def _record(root: Path, key: CollectionKey) -> Path:
-    return root / key.tenant / key.collection / RECORD
+    return serving_record(root / key.tenant / key.collection)
 
 
 def _copy_collection(root: Path, folder: Path, key: CollectionKey) -> BackedUp:
@@ -191,10 +200,15 @@ def _check_counts(path: Path, backed_up: BackedUp) -> None:
 def _put(root: Path, fresh: Path, key: CollectionKey) -> None:
     """Makes the record the collection's; before, its generations go, so none of the old record is ever served."""
     place = _record(root, key)
-    if not place.parent.exists():
-        fresh.parent.rename(place.parent)
-        sync(place.parent.parent)
+    folder = root / key.tenant / key.collection
+    if not folder.exists():
+        fresh.parent.rename(folder)
+        sync(folder.parent)
         return
+    homes = read_homes(folder)
+    if homes.building or homes.previous:  # they follow, or have followed, what is replaced
+        write_homes(folder, Homes(homes.serving))
+        sweep_homes(folder)
     if place.exists():
         fold_log(place)
     shutil.rmtree(place.parent / GENERATIONS, ignore_errors=True)

@@ -13,11 +13,11 @@ from dataclasses import replace
 import structlog
 from qdrant_client import models
 
-from indexers.definition import added_fields, check_model, new_definition
+from indexers.definition import added_fields, new_definition
 from indexers.errors import CollectionExists, CollectionNotFound, InvalidName, ModelMismatch, TooManyCollections
 from indexers.index import Index
+from indexers.models import Models
 from indexers.names import check_key, check_tenant
-from indexers.options import DenseModel
 from indexers.qdrant.conditions import NEVER, keyword, of_tenant
 from indexers.qdrant.documents import create_documents
 from indexers.qdrant.generations import create_generation
@@ -40,13 +40,12 @@ _log = structlog.get_logger()
 class QdrantCatalog:
     """The collections of one server."""
 
-    def __init__(self, options: QdrantOptions, model: DenseModel) -> None:
+    def __init__(self, options: QdrantOptions, known: Models) -> None:
         self._options = options
-        self._model = model
+        self._models = known
         self._store = QdrantStore(options)
         self._opened: dict[CollectionKey, QdrantIndex] = {}
         self._left: list[QdrantIndex] = []  # of models that collections have left; requests may still hold them
-        self._models: dict[CollectionKey, DenseModel] = {}  # of collections that are not of the configured one
         self._lock = asyncio.Lock()
         self._listed = False
 
@@ -54,7 +53,7 @@ class QdrantCatalog:
         self, key: CollectionKey, fields: dict[str, FieldType], description: str, *, token_vectors: bool = True
     ) -> Index:
         """Makes an empty collection for the vectors of the configured model."""
-        definition = new_definition(key, fields, description, self._model, token_vectors=token_vectors)
+        definition = new_definition(key, fields, description, self._models.configured, token_vectors=token_vectors)
         names = self._names(key)
         async with self._lock:
             if await self._find(key) is not None:
@@ -90,16 +89,7 @@ class QdrantCatalog:
 
     def migration(self, key: CollectionKey) -> QdrantMigration:
         """Returns what moves a collection to another model."""
-        return QdrantMigration(self._store, self._names(check_key(key)))
-
-    async def adopt(self, key: CollectionKey, model: DenseModel) -> Index:
-        """Opens a collection that has moved to another model, for that model from now on."""
-        async with self._lock:
-            self._models[key] = model
-            left = self._opened.pop(key, None)
-            if left is not None:
-                self._left.append(left)
-        return await self._open(key)
+        return QdrantMigration(self._store, self._names(check_key(key)), lambda: self._leave(key))
 
     async def delete(self, key: CollectionKey) -> None:
         """Removes a collection and everything in it."""
@@ -120,17 +110,24 @@ class QdrantCatalog:
     async def _open(self, key: CollectionKey) -> QdrantIndex:
         async with self._lock:
             opened = self._opened.get(key)
-            if opened is not None:
+            if opened is not None and not opened.moved:
                 return opened
             state = await self._find(key)
             if state is None:
                 raise CollectionNotFound(key.collection)
-            serving, model = await self._behind_alias(state), self._models.get(key, self._model)
-            check_model(serving.definition, model)
+            serving = await self._behind_alias(state)
+            model = await self._models.of(serving.definition)
             view = CollectionView(self._store, self._names(key), serving, model)
             await view.load_statistics()
+            self._leave(key)
             self._opened[key] = QdrantIndex(self._store, view, self._options)
             return self._opened[key]
+
+    def _leave(self, key: CollectionKey) -> None:
+        """Lets the collection be opened anew; requests may go on with what they have."""
+        opened = self._opened.pop(key, None)
+        if opened is not None:
+            self._left.append(opened)
 
     async def _behind_alias(self, state: CollectionState) -> CollectionState:
         """The alias says which generation serves, should a crash have come between it and the collection's point."""
@@ -156,7 +153,7 @@ class QdrantCatalog:
             await create_documents(store, names, names.documents_version(0), definition.fields)
             await store.point_alias(names.documents, names.documents_version(0))
             state = CollectionState(definition, 0, 0)
-            space = CollectionView(store, names, state, self._model).space
+            space = CollectionView(store, names, state, self._models.configured).space
             await store.point_alias(names.chunks, await create_generation(store, names, 0, space, definition.fields))
             await lease.set(state_payload(state), free=True)
         finally:

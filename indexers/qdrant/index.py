@@ -18,7 +18,7 @@ from qdrant_client import models
 
 from encoders.term_statistics import TermStatistics
 from indexers.checks import MAX_PAGE_SIZE, check_documents, check_query, check_token_query
-from indexers.errors import ModelMismatch
+from indexers.errors import CollectionMoved
 from indexers.filters import Filter
 from indexers.late import no_scores
 from indexers.page_token import read_page_token, write_page_token
@@ -67,6 +67,11 @@ class QdrantIndex:
     def definition(self) -> CollectionDefinition:
         """What the collection promises."""
         return self._view.state.definition
+
+    @property
+    def moved(self) -> bool:
+        """Whether the collection has moved to another model, so that it must be opened again."""
+        return self._view.moved
 
     @property
     def epoch(self) -> Epoch:
@@ -214,13 +219,13 @@ class QdrantIndex:
         So a request that has begun with one model ends with it.
 
         Raises:
-            ModelMismatch: what served before is forgotten, or was another model's too.
+            CollectionMoved: what served before is forgotten, or was another model's too.
         """
         if self._names.pinned[0]:
             return
         try:
             await self._view.refresh()
-        except ModelMismatch:
+        except CollectionMoved:
             plan = await read_plan(self._store, self._names)
             before = plan.away_from or plan.previous
             if before is None or not same_model(before.described(), self._view.state.definition):

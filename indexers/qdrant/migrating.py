@@ -10,15 +10,15 @@ says by its write sequence which state it is of.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
 
 from encoders.term_statistics import TermStatistics
-from indexers.definition import check_model, new_definition, no_statistics
-from indexers.errors import BuildFailed, ModelMismatch
-from indexers.options import DenseModel
+from indexers.definition import is_of, no_statistics
+from indexers.errors import BuildFailed, CollectionNotFound
+from indexers.migrating.migration import Check, Destination, Progress, Standing, described, same_vectors
+from indexers.qdrant.built import BuiltPair
 from indexers.qdrant.conditions import of_tenant
 from indexers.qdrant.documents import create_documents, document_ids, touched_since
 from indexers.qdrant.generations import Copying, create_generation
@@ -27,28 +27,24 @@ from indexers.qdrant.migration_plan import MigrationPlan, Pair, changed_over, ge
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.points import (
     CollectionState,
+    is_collection,
     point_id,
+    state_of,
     state_payload,
     statistics_id,
     statistics_of,
     statistics_point,
 )
-from indexers.qdrant.re_encoding import Encode, ReEncoding
+from indexers.qdrant.re_encoding import ReEncoding
 from indexers.qdrant.repair import made_good
-from indexers.qdrant.searching import candidates_of, search_requests
 from indexers.qdrant.space import VectorSpace
 from indexers.qdrant.store import QdrantStore
 from indexers.record_schema import definition_to_json
-from indexers.types import Candidates, Counts, SearchQuery
+from indexers.types import CollectionDefinition, Counts
 
 _LAST_DOCUMENTS = 64  # that are encoded while writers wait
 _ROUNDS = 20
 _BUILDS_BETWEEN = 1_000  # generations that the serving model may have until this one is ready
-
-Check: TypeAlias = Callable[[], Awaitable[None]]
-"""Raises when what was built must not serve; it searches by `QdrantMigration.search`."""
-Progress: TypeAlias = Callable[[int, int], None]
-"""Hears how many documents there are, and how many were looked at."""
 
 
 async def end_change_over(store: QdrantStore, names: PhysicalNames, plan: MigrationPlan) -> CollectionState:
@@ -68,57 +64,44 @@ async def end_change_over(store: QdrantStore, names: PhysicalNames, plan: Migrat
 class QdrantMigration:
     """The migration of one collection; at most one process carries it out at a time."""
 
-    def __init__(self, store: QdrantStore, names: PhysicalNames) -> None:
+    def __init__(self, store: QdrantStore, names: PhysicalNames, moved: Callable[[], None]) -> None:
+        """`moved` is told when the collection has changed over; other processes find out when they look."""
         self._store = store
         self._names = names
+        self._moved = moved
 
-    async def plan(self) -> MigrationPlan:
+    async def standing(self) -> Standing:
         """Returns where it stands."""
-        return await read_plan(self._store, self._names)
+        names, plan = self._names, await read_plan(self._store, self._names)
+        wanted = [point_id(names.key.tenant, names.key.collection)]
+        found = await self._store.retrieve(names.collections, wanted, None, strictly=True)
+        if not found or not is_collection(found[0].payload or {}):
+            raise CollectionNotFound(names.key.collection)
+        serving = state_of(found[0].payload or {}).definition
+        beside = [None if pair is None else pair.described() for pair in (plan.next, plan.previous)]
+        return Standing(serving, *beside)
 
-    async def run(self, model: DenseModel, encode: Encode, check: Check, progress: Progress | None = None) -> None:
-        """Builds for a model, or goes on with it, checks, and changes over; the collection then is that model's.
-
-        Raises:
-            BuildFailed: what was built is not what the collection holds, or writes come too fast; nothing has changed.
-            IndexUnavailable: the server failed, or another process builds; run it again.
-        """
-        async with holding(self._store, self._names, BUILDING) as (_, found):
-            state = await self._settle(found)
-            if _serves(state, model):
-                return
-            pair = await self._begun(state, model)
-            building = ReEncoding(self._store, self._names, pair, model, await self._statistics(state), encode)
-            since = await self._caught_up(building, progress)
-            await check()
-            await self._change_over(building, since, pair.chunks, generation_of(self._names, pair.chunks))
-
-    async def roll_back(self, model: DenseModel, encode: Encode) -> None:
-        """Serves what served before, brought up to date by its own model; what serves now is kept in its place.
-
-        Raises:
-            BuildFailed: there is nothing to go back to, or see `run`.
-        """
+    async def run(self, to: Destination, check: Check, progress: Progress | None = None) -> None:
+        """Builds for a model, or goes on with it, checks, and changes over."""
         async with holding(self._store, self._names, BUILDING) as (claim, found):
             state = await self._settle(found)
-            pair = (await self.plan()).previous
-            if pair is None:
-                raise self._failed("there is nothing to go back to")
-            check_model(pair.described(), model)
-            statistics = await self._statistics(replace(state, generation=generation_of(self._names, pair.chunks)))
-            building = ReEncoding(self._store, self._names, pair, model, statistics, encode)
-            since = await self._caught_up(building, None)
-            # Generations only rise, for everyone who has the collection open; so the old one gets a new number.
-            number, definition = state.generation + 1, pair.described()
-            space = VectorSpace(definition.dim, model.codec.dim if model.codec and definition.code_bytes else 0)
-            target = await create_generation(self._store, self._names, number, space, definition.fields)
-            copying = Copying(self._store, self._names, target, statistics, definition.fields, claim.keep, pair.chunks)
-            await copying.everything()
-            await self._change_over(building, since, target, number, copying)
+            if is_of(state.definition, to.model):
+                return
+            definition, previous = described(state.definition, to), (await self._plan()).previous
+            if previous is not None and same_vectors(previous.described(), definition):
+                await self._go_back(
+                    state, replace(previous, definition=definition_to_json(definition)), to, check, claim
+                )
+                return
+            pair = await self._begun(state, definition, to)
+            building = ReEncoding(self._store, self._names, pair, to.model, await self._statistics(state), to.encode)
+            since = await self._caught_up(building, progress)
+            await check(BuiltPair(self._store, self._names, pair, building.statistics))
+            await self._change_over(building, since, pair.chunks, generation_of(self._names, pair.chunks))
 
     async def forget(self) -> None:
         """Removes what served before."""
-        plan = await self.plan()
+        plan = await self._plan()
         if plan.previous is not None:
             await replace(plan, previous=None).write(self._store, self._names)
             await self._drop(plan.previous)
@@ -126,29 +109,32 @@ class QdrantMigration:
     async def cancel(self) -> None:
         """Removes what was built and does not serve."""
         async with holding(self._store, self._names, BUILDING):
-            plan = await self.plan()
+            plan = await self._plan()
             if plan.next is not None:
                 await replace(plan, next=None).write(self._store, self._names)
                 await self._drop(plan.next)
 
-    async def search(self, query: SearchQuery) -> Candidates:
-        """Searches what is built.
+    async def _go_back(self, state: CollectionState, pair: Pair, to: Destination, check: Check, claim: Lease) -> None:
+        """Serves what served before, brought up to date by its own model; what serves now is kept in its place."""
+        before = replace(state, generation=generation_of(self._names, pair.chunks))
+        building = ReEncoding(self._store, self._names, pair, to.model, await self._statistics(before), to.encode)
+        since = await self._caught_up(building, None)
+        await check(BuiltPair(self._store, self._names, pair, building.statistics))
+        # Generations only rise, for everyone who has the collection open; so the old one gets a new number.
+        number, definition = state.generation + 1, pair.described()
+        target = await create_generation(self._store, self._names, number, _space(definition, to), definition.fields)
+        copies = Copying(
+            self._store, self._names, target, building.statistics, definition.fields, claim.keep, pair.chunks
+        )
+        await copies.everything()
+        await self._change_over(building, since, target, number, copies)
 
-        Raises:
-            BuildFailed: nothing is.
-        """
-        pair = (await self.plan()).next
-        if pair is None:
-            raise self._failed("nothing is being built")
-        requests = search_requests(query, of_tenant(self._names.key.tenant), self._store.options)
-        return candidates_of(query, await self._store.search(pair.chunks, requests))
+    async def _plan(self) -> MigrationPlan:
+        return await read_plan(self._store, self._names)
 
-    async def _begun(self, state: CollectionState, model: DenseModel) -> Pair:
-        """Returns the pair that is being built for the model, made now if there is none."""
-        plan, names, serving = await self.plan(), self._names, state.definition
-        with_tokens = serving.code_bytes > 0 or model.codec is not None
-        made = new_definition(names.key, serving.fields, serving.description, model, token_vectors=with_tokens)
-        definition = replace(made, created_at=serving.created_at)
+    async def _begun(self, state: CollectionState, definition: CollectionDefinition, to: Destination) -> Pair:
+        """Returns the pair that is being built for the definition, made now if there is none."""
+        plan, names = await self._plan(), self._names
         if plan.next is not None:
             usable = generation_of(names, plan.next.chunks) > state.generation
             if usable and plan.next.definition == definition_to_json(definition):
@@ -156,8 +142,7 @@ class QdrantMigration:
             await replace(plan, next=None).write(self._store, names)
             await self._drop(plan.next)
         number = state.generation + _BUILDS_BETWEEN
-        space = VectorSpace(definition.dim, model.codec.dim if model.codec and definition.code_bytes else 0)
-        chunks = await create_generation(self._store, names, number, space, definition.fields)
+        chunks = await create_generation(self._store, names, number, _space(definition, to), definition.fields)
         documents = names.documents_version(time.time_ns() // 1_000)
         await create_documents(self._store, names, documents, definition.fields)
         pair = Pair(definition_to_json(definition), chunks, documents)
@@ -193,6 +178,7 @@ class QdrantMigration:
             await store.upsert(names.collections, [statistics_point(names.key, number, building.statistics)])
             await store.point_aliases({names.chunks: chunks, names.documents: pair.documents})
             await lease.set(state_payload(changed_over(state, names, plan)), free=True)
+        self._moved()
         await MigrationPlan(previous=plan.away_from).write(store, names)
         if plan.previous is not None:
             await self._drop(plan.previous, besides=(chunks, pair.documents))
@@ -202,7 +188,7 @@ class QdrantMigration:
         names = self._names
         chunks, documents = await self._store.target_of(names.chunks), await self._store.target_of(names.documents)
         serving = Pair(definition_to_json(state.definition), chunks or "", documents or "")
-        plan = replace(await self.plan(), to=to, away_from=serving)
+        plan = replace(await self._plan(), to=to, away_from=serving)
         await plan.write(self._store, names)
         return plan
 
@@ -223,7 +209,7 @@ class QdrantMigration:
         Raises:
             BuildFailed: an earlier version made the collection, in a layout that cannot change over.
         """
-        plan, names = await self.plan(), self._names
+        plan, names = await self._plan(), self._names
         if await self._store.target_of(names.documents) is None:
             raise self._failed("an earlier version made it; transfer it to a new collection first")
         if plan.to is None:
@@ -264,9 +250,6 @@ class QdrantMigration:
         return BuildFailed(self._names.key.collection, reason)
 
 
-def _serves(state: CollectionState, model: DenseModel) -> bool:
-    try:
-        check_model(state.definition, model)
-    except ModelMismatch:
-        return False
-    return True
+def _space(definition: CollectionDefinition, to: Destination) -> VectorSpace:
+    codec = to.model.codec
+    return VectorSpace(definition.dim, codec.dim if codec is not None and definition.code_bytes else 0)

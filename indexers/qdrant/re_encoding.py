@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from qdrant_client import models
 
 from encoders.term_statistics import TermStatistics
+from indexers.migrating.migration import Encode
 from indexers.options import DenseModel
 from indexers.qdrant.conditions import any_keyword, of_tenant
 from indexers.qdrant.generations import pieces
@@ -19,9 +19,6 @@ from indexers.qdrant.points import CollectionState, chunk_point, document_of, do
 from indexers.qdrant.repair import parts
 from indexers.qdrant.store import QdrantStore
 from indexers.types import Document, EncodedDocument
-
-Encode: TypeAlias = Callable[[Sequence[Document]], Awaitable[list[EncodedDocument]]]
-"""Chunks and encodes documents as the pair's model has them."""
 
 _DOCUMENTS_A_BATCH = 32
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from encoders.term_statistics import TermStatistics
 from encoders.types import TokenCodec
-from indexers.definition import check_model, no_statistics
-from indexers.errors import CollectionNotFound
+from indexers.definition import is_of, no_statistics
+from indexers.errors import CollectionMoved, CollectionNotFound
 from indexers.options import DenseModel
 from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.points import CollectionState, is_collection, point_id, state_of, statistics_id, statistics_of
@@ -23,6 +23,8 @@ class CollectionView:
         self._model = model
         self._statistics: TermStatistics = no_statistics(state.definition)
         self._closed = False
+        self.moved = False
+        """Whether the collection was seen to have moved to another model."""
 
     @property
     def state(self) -> CollectionState:
@@ -61,7 +63,7 @@ class CollectionView:
 
         Raises:
             CollectionNotFound: the collection was deleted meanwhile.
-            ModelMismatch: another process has moved the collection to another model.
+            CollectionMoved: it has moved to another model.
         """
         key = self.names.key
         found = await self._store.retrieve(
@@ -76,13 +78,15 @@ class CollectionView:
         """Takes over a state that was read, unless it is older than what is known.
 
         Raises:
-            ModelMismatch: another process has moved the collection to another model.
+            CollectionMoved: the collection has moved to another model.
         """
         known = self._state
         another = seen.definition.created_at != known.definition.created_at
         if not another and (seen.generation, seen.write_sequence) < (known.generation, known.write_sequence):
             return  # two reads can overtake each other
-        check_model(seen.definition, self._model)
+        if not is_of(seen.definition, self._model):
+            self.moved = True
+            raise CollectionMoved(self.names.key.collection)
         self._state = seen
         if another or seen.generation != known.generation:
             await self.load_statistics()

@@ -30,9 +30,9 @@ def unpack_request(message: Mapping[str, Json]) -> tuple[SourceFile, ParseOption
     options = message["options"]
     assert isinstance(options, dict)
     fields = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
-    fields["row_format"] = TextFormat(str(options["row_format"]))
+    row_format = TextFormat(str(fields.pop("row_format")))
     file = SourceFile(Path(str(message["path"])), str(message["name"]), str(message["uri"]))
-    return file, ParseOptions(**fields)  # type: ignore[arg-type]  # as the parent's options were
+    return file, ParseOptions(**fields, row_format=row_format)  # type: ignore[arg-type]  # as the parent had them
 
 
 def pack_item(item: SourceItem) -> dict[str, Json]:

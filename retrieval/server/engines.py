@@ -24,6 +24,7 @@ from indexers.catalog import EmbeddedCatalog
 from indexers.chunking import Chunker, ChunkLimits
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
+from indexers.models import OneModel
 from indexers.options import DenseModel, GraphShape, IndexOptions, ShardKind, SparseModel
 from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
 from retrieval.server.qdrant import qdrant_options
@@ -212,11 +213,11 @@ def _open_catalog(settings: Settings, model: DenseModel) -> Catalog:
         search_ef=index.hnsw_ef,
         max_collections=index.max_collections,
     )
-    return EmbeddedCatalog(settings.data.folder, model, options)
+    return EmbeddedCatalog(settings.data.folder, OneModel(model), options)
 
 
 def _qdrant_catalog(index: IndexSettings, graph: GraphShape, model: DenseModel) -> Catalog:
     # qdrant-client takes most of a second to import, and only this kind needs it.
     from indexers.qdrant.catalog import QdrantCatalog  # noqa: PLC0415
 
-    return QdrantCatalog(qdrant_options(index, graph), model)
+    return QdrantCatalog(qdrant_options(index, graph), OneModel(model))

@@ -137,6 +137,7 @@ ROWS: Mapping[type[Exception], Row] = {
         "MODEL_MISMATCH",
         attributes("collection", "stored", "stored_dim", "configured", "configured_dim"),
     ),
+    indexer.CollectionMoved: Row(StatusCode.ABORTED, "COLLECTION_MOVED", attributes("collection")),
     indexer.ParseFailed: Row(StatusCode.INVALID_ARGUMENT, "PARSE_FAILED", text="the file gives no text to index"),
     indexer.DataFolderLocked: Row(
         StatusCode.FAILED_PRECONDITION, "DATA_FOLDER_LOCKED", text="the data folder is in use by another process"

@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from typing import Literal, TypeAlias
 
 from indexers.catalog import EmbeddedCatalog
-from indexers.embedded import RECORD
 from indexers.errors import CollectionNotFound
+from indexers.homes import serving_record
 from indexers.index import Catalog, Index
+from indexers.models import OneModel
 from indexers.options import DenseModel, GraphShape, IndexOptions, ShardKind
 from indexers.record_export import RecordExport
 from indexers.transfer import Export, TransferReport, transfer
@@ -76,11 +77,11 @@ def _catalog(settings: Settings, side: Side, model: DenseModel) -> Catalog:
         # qdrant-client takes most of a second to import, and only transfers and this kind need it.
         from indexers.qdrant.catalog import QdrantCatalog  # noqa: PLC0415
 
-        return QdrantCatalog(qdrant_options(index), model)
+        return QdrantCatalog(qdrant_options(index), OneModel(model))
     kind = ShardKind.EDGE if index.kind == "qdrant" else ShardKind(index.kind)
     graph = GraphShape(index.hnsw_m, index.hnsw_ef_construct)
     options = IndexOptions(kind=kind, graph=graph, max_collections=index.max_collections, build_automatically=False)
-    return EmbeddedCatalog(settings.data.folder, model, options)
+    return EmbeddedCatalog(settings.data.folder, OneModel(model), options)
 
 
 @asynccontextmanager
@@ -91,7 +92,7 @@ async def _export(settings: Settings, source: Index) -> AsyncIterator[Export]:
         yield source.export().export
         return
     key = source.definition.key
-    path = settings.data.folder / key.tenant / key.collection / RECORD
+    path = serving_record(settings.data.folder / key.tenant / key.collection)
     with RecordExport(path) as record:
 
         async def export(after: str, limit: int) -> list[EncodedDocument]:

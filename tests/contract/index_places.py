@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from indexers.catalog import EmbeddedCatalog
 from indexers.index import Catalog, Index
+from indexers.models import OneModel
 from indexers.options import DenseModel, IndexOptions, ShardKind
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.options import QdrantOptions
@@ -39,7 +40,7 @@ def embedded(name: str, kind: ShardKind, *, builds: bool) -> Place:
 
     @asynccontextmanager
     async def opened(root: Path) -> AsyncIterator[Catalog]:
-        catalog = EmbeddedCatalog(root, MODEL, IndexOptions(kind=kind, build_automatically=False))
+        catalog = EmbeddedCatalog(root, OneModel(MODEL), IndexOptions(kind=kind, build_automatically=False))
         try:
             yield catalog
         finally:
@@ -62,7 +63,7 @@ def qdrant_fake() -> Place:
     @asynccontextmanager
     async def opened(root: Path) -> AsyncIterator[Catalog]:
         async with serving(states.setdefault(root, FakeQdrant())) as port:
-            catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), MODEL)
+            catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), OneModel(MODEL))
             try:
                 yield catalog
             finally:
@@ -85,7 +86,7 @@ def qdrant_server(url: str) -> Place:
             prefix=prefix,
             build_automatically=False,
         )
-        catalog = QdrantCatalog(options, MODEL)
+        catalog = QdrantCatalog(options, OneModel(MODEL))
         try:
             yield catalog
         finally:

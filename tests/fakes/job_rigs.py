@@ -24,6 +24,7 @@ from indexers.jobs.spec import JobSpec
 from indexers.jobs.state import Job, JobKey, Run, RunClaim, RunRequest
 from indexers.jobs.store import JobStore
 from indexers.jobs.target import Looked
+from indexers.models import OneModel
 from indexers.options import DenseModel, IndexOptions, ShardKind
 from indexers.parsing.dispatch import parse_file
 from indexers.parsing.options import ParseOptions, SourceFile
@@ -198,7 +199,9 @@ async def rig_of(folder: Path, spec: JobSpec | None = None, store: JobStore | No
     spec, encoder = spec or spec_of(), HashEncoder()
     async with AsyncExitStack() as stack:
         model = DenseModel("hash", encoder.revision, encoder.dim)
-        catalog = EmbeddedCatalog(folder / "data", model, IndexOptions(ShardKind.EXACT, build_automatically=False))
+        catalog = EmbeddedCatalog(
+            folder / "data", OneModel(model), IndexOptions(ShardKind.EXACT, build_automatically=False)
+        )
         stack.push_async_callback(catalog.close)
         key = CollectionKey(KEY.tenant, spec.collection)
         try:

@@ -15,6 +15,7 @@ from indexers.backup.embedded import back_up_data_folder, restore_data_folder, r
 from indexers.backup.manifest import NAME, read_manifest
 from indexers.catalog import EmbeddedCatalog
 from indexers.errors import CollectionExists, CollectionNotFound, DataFolderLocked, IndexCorrupt, ModelMismatch
+from indexers.models import OneModel
 from indexers.options import IndexOptions, ShardKind
 from indexers.types import CollectionKey, Counts, FieldType
 from tests.contract.index_places import MODEL
@@ -26,7 +27,7 @@ KEPT = {"d1", "d2", "d3", "d4"}
 
 
 async def _filled(root: Path, count: int = 5) -> None:
-    catalog = EmbeddedCatalog(root, MODEL, OPTIONS)
+    catalog = EmbeddedCatalog(root, OneModel(MODEL), OPTIONS)
     index = await catalog.create(KEY, {"lang": FieldType.KEYWORD}, "about things")
     await index.upsert([encoded(f"d{n}", ["some words", f"w{n}"], {"lang": "en"}) for n in range(count)])
     await index.build()
@@ -45,7 +46,7 @@ async def test_backup_comes_back_as_it_was(tmp_path: Path) -> None:
     manifest = back_up_data_folder(tmp_path / "data", folder)
     assert [(one.key, one.counts) for one in manifest.collections] == [(KEY, Counts(4, 8))]
     restore_data_folder(new, folder, _everything(folder), over=False, model=MODEL)
-    catalog = EmbeddedCatalog(new, MODEL, OPTIONS)
+    catalog = EmbeddedCatalog(new, OneModel(MODEL), OPTIONS)
     index = await catalog.open(KEY)
     assert await index.count(None) == Counts(4, 8)
     assert (index.definition.description, set(index.definition.fields)) == ("about things", {"lang"})
@@ -57,7 +58,7 @@ async def test_backup_comes_back_as_it_was(tmp_path: Path) -> None:
 
 async def test_backup_is_made_while_a_server_writes(tmp_path: Path) -> None:
     """Whatever is written meanwhile, a backup is the state after some write, never half of one."""
-    catalog = EmbeddedCatalog(tmp_path / "data", MODEL, OPTIONS)
+    catalog = EmbeddedCatalog(tmp_path / "data", OneModel(MODEL), OPTIONS)
     index = await catalog.create(KEY, {}, "")
 
     async def writing() -> None:
@@ -88,7 +89,7 @@ async def test_restore_over_a_collection_replaces_it_whole(tmp_path: Path) -> No
     root, folder = tmp_path / "data", tmp_path / "backup"
     await _filled(root)
     back_up_data_folder(root, folder)
-    catalog = EmbeddedCatalog(root, MODEL, OPTIONS)
+    catalog = EmbeddedCatalog(root, OneModel(MODEL), OPTIONS)
     index = await catalog.open(KEY)
     await index.upsert([encoded("late", ["some words"])])
     await index.build()
@@ -99,7 +100,7 @@ async def test_restore_over_a_collection_replaces_it_whole(tmp_path: Path) -> No
     with pytest.raises(CollectionExists):
         restore_data_folder(root, folder, _everything(folder), over=False, model=None)
     restore_data_folder(root, folder, _everything(folder), over=True, model=None)
-    catalog = EmbeddedCatalog(root, MODEL, OPTIONS)
+    catalog = EmbeddedCatalog(root, OneModel(MODEL), OPTIONS)
     index = await catalog.open(KEY)
     assert await found_documents(index, hybrid(index, "some words", 20)) == KEPT
     assert index.epoch.write_sequence > before.write_sequence
@@ -114,7 +115,7 @@ async def test_restore_under_another_name_leaves_the_first_alone(tmp_path: Path)
     back_up_data_folder(root, folder, [KEY])
     other = CollectionKey("globex", "copy")
     restore_data_folder(root, folder, _everything(folder, other), over=False, model=MODEL)
-    catalog = EmbeddedCatalog(root, MODEL, OPTIONS)
+    catalog = EmbeddedCatalog(root, OneModel(MODEL), OPTIONS)
     assert [one.definition.key for one in await catalog.list("globex")] == [other]
     assert [one.definition.key for one in await catalog.list("acme")] == [KEY]
     await catalog.close()

@@ -9,6 +9,7 @@ import pytest
 
 from indexers.catalog import EmbeddedCatalog
 from indexers.folder_lock import FolderLock
+from indexers.models import OneModel
 from indexers.options import IndexOptions, ShardKind
 from indexers.types import CollectionKey
 from retrieval.cli.main import execute
@@ -20,7 +21,9 @@ from tests.fakes.encoded import encoded
 async def _data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gives each test a data folder with two collections, in the present folder."""
     monkeypatch.chdir(tmp_path)
-    catalog = EmbeddedCatalog(tmp_path / "data", MODEL, IndexOptions(kind=ShardKind.EXACT, build_automatically=False))
+    catalog = EmbeddedCatalog(
+        tmp_path / "data", OneModel(MODEL), IndexOptions(kind=ShardKind.EXACT, build_automatically=False)
+    )
     for tenant in ("default", "other"):
         index = await catalog.create(CollectionKey(tenant, "docs"), {}, "")
         await index.upsert([encoded("a", ["some words", "more words"])])

@@ -14,6 +14,7 @@ import pytest
 from indexers.catalog import EmbeddedCatalog
 from indexers.errors import CollectionNotFound
 from indexers.index import Index
+from indexers.models import OneModel
 from indexers.options import IndexOptions
 from indexers.types import CollectionKey, Counts
 from tests.contract.index_places import MODEL
@@ -33,7 +34,7 @@ asyncio.run(write_all(Path(sys.argv[1])))
 
 async def write_all(root: Path) -> None:
     """Writes documents one call each, building now and then, and says each one that was acknowledged."""
-    catalog = EmbeddedCatalog(root, MODEL, IndexOptions(build_after_chunks=60))
+    catalog = EmbeddedCatalog(root, OneModel(MODEL), IndexOptions(build_after_chunks=60))
     try:
         index = await catalog.open(KEY)
     except CollectionNotFound:
@@ -66,7 +67,7 @@ def test_killed_writer_loses_nothing_acknowledged(tmp_path: Path, kill_after: in
 
 
 async def _recovered(root: Path, acknowledged: set[str]) -> None:
-    catalog = EmbeddedCatalog(root, MODEL, IndexOptions(build_automatically=False))
+    catalog = EmbeddedCatalog(root, OneModel(MODEL), IndexOptions(build_automatically=False))
     try:
         index = await catalog.open(KEY)
     except CollectionNotFound:

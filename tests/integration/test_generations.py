@@ -26,6 +26,7 @@ from indexers.errors import (
     TooManyCollections,
 )
 from indexers.index import Index
+from indexers.models import OneModel
 from indexers.options import DenseModel, IndexOptions, ShardKind
 from indexers.types import CollectionKey, Counts, FieldType
 from tests.contract.index_places import MODEL
@@ -44,7 +45,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 async def catalog(root: Path) -> AsyncIterator[EmbeddedCatalog]:
     """Is an empty catalog that builds when it is told to."""
-    opened = EmbeddedCatalog(root, MODEL, MANUAL)
+    opened = EmbeddedCatalog(root, OneModel(MODEL), MANUAL)
     yield opened
     await opened.close()
 
@@ -105,7 +106,7 @@ async def test_build_without_changes_does_nothing(catalog: EmbeddedCatalog) -> N
 
 async def test_failed_build_leaves_the_old_generation(root: Path) -> None:
     """A build that takes too long is stopped, is an error, and everything is found as before."""
-    hurried = EmbeddedCatalog(root, MODEL, replace(MANUAL, build_timeout_s=0.001))
+    hurried = EmbeddedCatalog(root, OneModel(MODEL), replace(MANUAL, build_timeout_s=0.001))
     index = await _filled(hurried)
     with pytest.raises(BuildFailed, match="longer"):
         await index.build()
@@ -151,7 +152,7 @@ async def test_closing_stops_a_build(catalog: EmbeddedCatalog) -> None:
 
 async def test_automatic_build_starts_when_enough_has_changed(root: Path) -> None:
     """Past the bound a generation is built in the background; below it nothing happens."""
-    catalog = EmbeddedCatalog(root, MODEL, IndexOptions(build_after_chunks=20))
+    catalog = EmbeddedCatalog(root, OneModel(MODEL), IndexOptions(build_after_chunks=20))
     index = await catalog.create(KEY, {}, "")
     await index.upsert([encoded(f"d{n}", ["alpha", "beta"]) for n in range(10)])
     assert isinstance(index, EmbeddedIndex)
@@ -168,7 +169,7 @@ async def test_automatic_build_starts_when_enough_has_changed(root: Path) -> Non
 async def test_automatic_build_that_fails_waits_for_more_changes(root: Path) -> None:
     """A failing background build is logged once and not started again by every write."""
     options = IndexOptions(build_after_chunks=4, build_timeout_s=0.001)
-    catalog = EmbeddedCatalog(root, MODEL, options)
+    catalog = EmbeddedCatalog(root, OneModel(MODEL), options)
     index = await catalog.create(KEY, {}, "")
     assert isinstance(index, EmbeddedIndex)
     with capture_logs() as logs:
@@ -205,7 +206,7 @@ async def test_broken_generation_is_passed_over(catalog: EmbeddedCatalog, root: 
             (segment / "segment.json").unlink(missing_ok=True)
     else:
         (place.parent / "CURRENT").write_text("../../elsewhere\n")
-    again = EmbeddedCatalog(root, MODEL, MANUAL)
+    again = EmbeddedCatalog(root, OneModel(MODEL), MANUAL)
     index = await again.open(KEY)
     expected = {f"d{n:02}" for n in range(1, 30)} | {"late"}
     assert await found_documents(index, hybrid(index, "alpha", 100)) == expected
@@ -219,7 +220,7 @@ async def test_other_kind_of_shard_serves_the_same_folder(catalog: EmbeddedCatal
     """A folder can be opened with the other kind of shard; what was built for one is built again for the other."""
     await (await _filled(catalog)).build()
     await catalog.close()
-    again = EmbeddedCatalog(root, MODEL, replace(MANUAL, kind=ShardKind.EXACT))
+    again = EmbeddedCatalog(root, OneModel(MODEL), replace(MANUAL, kind=ShardKind.EXACT))
     index = await again.open(KEY)
     assert len(await found_documents(index, hybrid(index, "alpha", 100))) == 30
     assert (await index.build()).generation == 2
@@ -262,7 +263,7 @@ async def test_write_goes_on_when_its_caller_leaves(catalog: EmbeddedCatalog, ro
     served = await index.count(None)
     assert served == Counts(4, 7)
     await catalog.close()
-    again = EmbeddedCatalog(root, MODEL, MANUAL)
+    again = EmbeddedCatalog(root, OneModel(MODEL), MANUAL)
     assert await (await again.open(KEY)).count(None) == served
     await again.close()
 
@@ -272,7 +273,7 @@ async def test_another_models_collection_does_not_open(catalog: EmbeddedCatalog,
     """Vectors of another model, revision or dimension are refused with both named, before any write (case VEC-04)."""
     await _filled(catalog, 2)
     await catalog.close()
-    again = EmbeddedCatalog(root, model, MANUAL)
+    again = EmbeddedCatalog(root, OneModel(model), MANUAL)
     with pytest.raises(ModelMismatch) as caught:
         await again.open(KEY)
     assert (caught.value.stored_dim, caught.value.configured_dim) == (MODEL.dim, model.dim)
@@ -286,7 +287,7 @@ async def test_another_models_collection_does_not_open(catalog: EmbeddedCatalog,
 
 async def test_collections_of_a_tenant_are_bounded(root: Path) -> None:
     """The bound holds a tenant, not all tenants together."""
-    catalog = EmbeddedCatalog(root, MODEL, replace(MANUAL, max_collections=1))
+    catalog = EmbeddedCatalog(root, OneModel(MODEL), replace(MANUAL, max_collections=1))
     await catalog.create(KEY, {}, "")
     with pytest.raises(TooManyCollections):
         await catalog.create(CollectionKey("tenant", "more"), {}, "")
@@ -297,7 +298,7 @@ async def test_collections_of_a_tenant_are_bounded(root: Path) -> None:
 async def test_data_folder_belongs_to_one_process(catalog: EmbeddedCatalog, root: Path) -> None:
     """A second opening of a folder is refused and names the process that holds it."""
     with pytest.raises(DataFolderLocked) as caught:
-        EmbeddedCatalog(root, MODEL, MANUAL)
+        EmbeddedCatalog(root, OneModel(MODEL), MANUAL)
     assert str(os.getpid()) in caught.value.holder
 
 
@@ -315,9 +316,9 @@ def test_data_folder_is_free_when_its_process_dies(root: Path) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(DataFolderLocked, match=str(holder.pid)):
-            EmbeddedCatalog(root, MODEL, MANUAL)
+            EmbeddedCatalog(root, OneModel(MODEL), MANUAL)
         holder.send_signal(signal.SIGKILL)
-    asyncio.run(EmbeddedCatalog(root, MODEL, MANUAL).close())
+    asyncio.run(EmbeddedCatalog(root, OneModel(MODEL), MANUAL).close())
 
 
 @pytest.mark.parametrize("damage", ["garbage", "version", "missing"])
@@ -334,7 +335,7 @@ async def test_broken_record_says_so(catalog: EmbeddedCatalog, root: Path, damag
         connection.close()
     else:
         record.unlink()
-    again = EmbeddedCatalog(root, MODEL, MANUAL)
+    again = EmbeddedCatalog(root, OneModel(MODEL), MANUAL)
     with pytest.raises(IndexCorrupt, match="record"):
         await again.open(KEY)
     await again.close()

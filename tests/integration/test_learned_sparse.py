@@ -16,6 +16,7 @@ from encoders.types import SparseVector, WorkClass
 from indexers.catalog import EmbeddedCatalog
 from indexers.errors import ModelMismatch
 from indexers.index import Catalog, Index
+from indexers.models import OneModel
 from indexers.options import IndexOptions, ShardKind, SparseModel
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.options import QdrantOptions
@@ -56,11 +57,11 @@ async def opened(store: str, root: Path) -> AsyncIterator[Catalog]:
     """Opens an empty catalog for learned weights."""
     if store == "qdrant":
         async with serving(FakeQdrant()) as port:
-            server = QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), LEARNED)
+            server = QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), OneModel(LEARNED))
             yield server
             await server.close()
         return
-    catalog = EmbeddedCatalog(root, LEARNED, IndexOptions(kind=ShardKind(store), build_automatically=False))
+    catalog = EmbeddedCatalog(root, OneModel(LEARNED), IndexOptions(kind=ShardKind(store), build_automatically=False))
     yield catalog
     await catalog.close()
 
@@ -99,7 +100,7 @@ async def test_scores_are_dot_products_of_the_weights_in_every_store(store: str,
 async def test_collection_of_another_kind_of_weights_is_refused(tmp_path: Path, made: object, asked: object) -> None:
     """VEC-04: BM25 counts are never read as learned weights, nor the other way round."""
     for model, refused in ((made, False), (asked, True)):
-        catalog = EmbeddedCatalog(tmp_path, model, IndexOptions(kind=ShardKind.EXACT))  # type: ignore[arg-type]
+        catalog = EmbeddedCatalog(tmp_path, OneModel(model), IndexOptions(kind=ShardKind.EXACT))  # type: ignore[arg-type]
         if refused:
             with pytest.raises(ModelMismatch, match="tests/splade@1"):
                 await catalog.open(KEY)

@@ -16,6 +16,7 @@ import trustme
 from indexers.backup.manifest import NAME, read_manifest
 from indexers.errors import CollectionExists, CollectionNotFound, IndexCorrupt, IndexUnavailable, ModelMismatch
 from indexers.index import Index
+from indexers.models import OneModel
 from indexers.qdrant.backup import QdrantBackup
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.options import QdrantOptions
@@ -51,7 +52,7 @@ async def server() -> AsyncIterator[Server]:
         rest_port = await stack.enter_async_context(serving_snapshots(rest))
         address = f"http://127.0.0.1:{rest_port}"
         options = QdrantOptions("127.0.0.1", port, rest_url=address, build_automatically=False)
-        catalog = QdrantCatalog(options, MODEL)
+        catalog = QdrantCatalog(options, OneModel(MODEL))
         stack.push_async_callback(catalog.close)
         store = QdrantStore(options)
         stack.push_async_callback(store.close)
@@ -207,7 +208,11 @@ async def test_real_server_gives_and_takes_snapshots(tmp_path: Path) -> None:
     options = QdrantOptions(
         parts.hostname or "", parts.port or 6334, rest_url=rest, timeout_s=30.0, prefix=f"test-{os.getpid()}"
     )
-    catalog, store, copied = QdrantCatalog(options, MODEL), QdrantStore(options), replace(KEY, collection="copy")
+    catalog, store, copied = (
+        QdrantCatalog(options, OneModel(MODEL)),
+        QdrantStore(options),
+        replace(KEY, collection="copy"),
+    )
     async with Snapshots(options) as snapshots:
         backup = QdrantBackup(store, snapshots)
         await _filled(catalog)

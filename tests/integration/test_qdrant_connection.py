@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from indexers.errors import IndexUnavailable
+from indexers.models import OneModel
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.options import QdrantOptions
 from indexers.qdrant.snapshots import Snapshots
@@ -60,7 +61,7 @@ async def test_write_whose_connection_is_cut_is_made_good(
 ) -> None:
     """The writer is told, the server may have done it or not, and the same write again leaves one version (JOB-02)."""
     catalog = QdrantCatalog(
-        QdrantOptions("127.0.0.1", proxy.port, timeout_s=1.0, lease_s=1.0, build_automatically=False), MODEL
+        QdrantOptions("127.0.0.1", proxy.port, timeout_s=1.0, lease_s=1.0, build_automatically=False), OneModel(MODEL)
     )
     index = await catalog.create(KEY, {}, "")
     await index.upsert([encoded("d1", ["old words", "older words", "oldest words"])])
@@ -86,7 +87,7 @@ async def test_snapshot_whose_connection_is_cut_is_no_backup(fake: Holding, tmp_
     """A download that ends in the middle is an error, not a shorter file."""
     rest = FakeSnapshots(fake)
     async with serving(fake) as port, serving_snapshots(rest) as rest_port, running_proxy(rest_port) as between:
-        catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), MODEL)
+        catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), OneModel(MODEL))
         await (await catalog.create(KEY, {}, "")).upsert(DOCUMENTS)
         async with Snapshots(QdrantOptions("127.0.0.1", rest_url=f"http://127.0.0.1:{between.port}")) as snapshots:
             made = await snapshots.make("headrace.acme.docs.g0")
@@ -103,7 +104,7 @@ async def test_server_without_grpc_is_asked_over_rest() -> None:
     """Where gRPC is not wanted its port is not used, and a REST interface that is not there is the same error."""
     async with serving(FakeQdrant()) as port:
         options = QdrantOptions("127.0.0.1", port, rest_url="http://127.0.0.1:1", prefer_grpc=False, timeout_s=2.0)
-        catalog = QdrantCatalog(options, MODEL)
+        catalog = QdrantCatalog(options, OneModel(MODEL))
         with pytest.raises(IndexUnavailable):
             await catalog.open(KEY)
         await catalog.close()

@@ -8,6 +8,7 @@ import pytest
 
 from indexers.errors import IndexUnavailable
 from indexers.index import Index
+from indexers.models import OneModel
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.options import QdrantOptions
 from indexers.types import CollectionKey, EncodedDocument
@@ -58,7 +59,7 @@ async def test_death_after_any_call_leaves_nothing(calls: int) -> None:
     async with serving(fake) as port:
         whole = QdrantOptions("127.0.0.1", port, timeout_s=10.0, build_automatically=False)
         dying = QdrantOptions("127.0.0.1", port, timeout_s=0.1, lease_s=0.2, build_automatically=False)
-        first, second = QdrantCatalog(dying, MODEL), QdrantCatalog(whole, MODEL)
+        first, second = QdrantCatalog(dying, OneModel(MODEL)), QdrantCatalog(whole, OneModel(MODEL))
         index = await second.create(KEY, {}, "")
         await _sync(index, FIRST)
         try:

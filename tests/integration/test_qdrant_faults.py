@@ -14,6 +14,7 @@ from qdrant_client import grpc as qdrant
 from indexers.errors import BuildFailed, CollectionNotFound, IndexUnavailable, ModelMismatch
 from indexers.filters import Filter, MatchAny
 from indexers.index import Index
+from indexers.models import OneModel
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.options import QdrantOptions
 from indexers.types import CollectionKey, Counts, FieldType
@@ -40,7 +41,7 @@ async def port(fake: FakeQdrant) -> AsyncIterator[int]:
 @pytest.fixture
 async def catalog(port: int) -> AsyncIterator[QdrantCatalog]:
     """Is an empty catalog that builds when it is told to."""
-    opened = QdrantCatalog(QdrantOptions("127.0.0.1", port, timeout_s=30.0, build_automatically=False), MODEL)
+    opened = QdrantCatalog(QdrantOptions("127.0.0.1", port, timeout_s=30.0, build_automatically=False), OneModel(MODEL))
     yield opened
     await opened.close()
 
@@ -53,7 +54,7 @@ async def _filled(catalog: QdrantCatalog, count: int = 10) -> Index:
 
 async def test_whole_call_has_one_deadline(fake: FakeQdrant, port: int) -> None:
     """A server that never ends its answer costs the whole deadline once, and the call is cancelled there (VEC-22)."""
-    catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port, timeout_s=0.3, build_automatically=False), MODEL)
+    catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port, timeout_s=0.3, build_automatically=False), OneModel(MODEL))
     index = await _filled(catalog, 1)
     fake.hang.add("QueryBatch")
     with pytest.raises(IndexUnavailable, match="no answer within"):
@@ -80,7 +81,7 @@ async def test_failure_of_the_server_is_unavailable(fake: FakeQdrant, catalog: Q
 
 async def test_server_that_is_not_there_is_unavailable() -> None:
     """Nobody listening is the same error."""
-    catalog = QdrantCatalog(QdrantOptions("127.0.0.1", 1, timeout_s=5.0), MODEL)
+    catalog = QdrantCatalog(QdrantOptions("127.0.0.1", 1, timeout_s=5.0), OneModel(MODEL))
     with pytest.raises(IndexUnavailable):
         await catalog.open(KEY)
     await catalog.close()
@@ -194,7 +195,7 @@ async def test_build_that_fails_leaves_the_old_generation(fake: FakeQdrant, cata
 
 async def test_collection_that_doubles_is_weighed_anew(port: int) -> None:
     """Without being told, a growing collection gets statistics of its own."""
-    catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port, timeout_s=30.0), MODEL)
+    catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port, timeout_s=30.0), OneModel(MODEL))
     index = await _filled(catalog, 40)
     async with asyncio.timeout(60):
         while index.statistics.document_count == 0:
@@ -207,7 +208,7 @@ async def test_collection_that_doubles_is_weighed_anew(port: int) -> None:
 async def test_reader_notices_what_another_process_writes(port: int, catalog: QdrantCatalog) -> None:
     """A second client sees documents at once, and the epoch and statistics with its next search."""
     writer = await _filled(catalog, 3)
-    other = QdrantCatalog(QdrantOptions("127.0.0.1", port, timeout_s=30.0, build_automatically=False), MODEL)
+    other = QdrantCatalog(QdrantOptions("127.0.0.1", port, timeout_s=30.0, build_automatically=False), OneModel(MODEL))
     reader = await other.open(KEY)
     await writer.upsert([encoded("late", ["omega"])])
     await writer.build()
@@ -225,7 +226,7 @@ async def test_another_models_collection_does_not_open(port: int, catalog: Qdran
     """Vectors of another dimension or revision are refused before any write (case VEC-04)."""
     await _filled(catalog, 1)
     for model in (replace(MODEL, dim=768), replace(MODEL, revision="2")):
-        other = QdrantCatalog(QdrantOptions("127.0.0.1", port), model)
+        other = QdrantCatalog(QdrantOptions("127.0.0.1", port), OneModel(model))
         with pytest.raises(ModelMismatch):
             await other.open(KEY)
         assert await other.list(KEY.tenant) == []

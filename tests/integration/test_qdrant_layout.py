@@ -13,6 +13,7 @@ import trustme
 from qdrant_client import grpc as qdrant
 
 from indexers.errors import IndexUnavailable
+from indexers.models import OneModel
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.options import ClusterShape, QdrantOptions, StorageShape
 from indexers.types import CollectionKey, FieldType
@@ -28,7 +29,9 @@ QUANTIZED = StorageShape(vectors_on_disk=True, graph_on_disk=True, quantize=True
 @asynccontextmanager
 async def _catalog(fake: FakeQdrant, options: QdrantOptions) -> AsyncIterator[QdrantCatalog]:
     async with serving(fake) as port:
-        catalog = QdrantCatalog(replace(options, host="127.0.0.1", grpc_port=port, build_automatically=False), MODEL)
+        catalog = QdrantCatalog(
+            replace(options, host="127.0.0.1", grpc_port=port, build_automatically=False), OneModel(MODEL)
+        )
         try:
             yield catalog
         finally:
@@ -116,7 +119,7 @@ async def test_server_is_checked_by_its_own_authority(tmp_path: Path) -> None:
     async with serving(fake, grpc.ssl_server_credentials([(key, chain)])) as port:
         options = QdrantOptions("localhost", port, api_key="secret", tls=True, ca_file=right)
         for file, reached in ((wrong, False), (None, False), (right, True)):
-            catalog = QdrantCatalog(replace(options, ca_file=file), MODEL)
+            catalog = QdrantCatalog(replace(options, ca_file=file), OneModel(MODEL))
             if reached:
                 await catalog.create(KEY, {}, "")
             else:

@@ -10,14 +10,16 @@ import grpc
 import numpy as np
 import pytest
 
-from indexers.errors import BuildFailed, IndexUnavailable, ModelMismatch
+from indexers.errors import BuildFailed, CollectionMoved, IndexUnavailable
 from indexers.index import Index
+from indexers.migrating.migration import Built, Destination, Encode
+from indexers.options import DenseModel
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.options import QdrantOptions
-from indexers.qdrant.re_encoding import Encode
 from indexers.types import CollectionKey, Counts, Document, EncodedDocument, SearchQuery
 from tests.contract.index_places import MODEL
 from tests.fakes.encoded import DIM, encoded, found_documents, hybrid, token_vectors, word_vector
+from tests.fakes.models import SomeModels
 from tests.fakes.qdrant_servicer import FakeQdrant, serving
 
 KEY = CollectionKey("acme", "docs")
@@ -45,7 +47,11 @@ class Encoder:
         return replace(made, document=document)
 
 
-async def _nothing() -> None:
+def _to(model: DenseModel, encoder: Encoder) -> Destination:
+    return Destination(model, "" if model is MODEL else model.model_id, encoder, token_vectors=True)
+
+
+async def _nothing(_: Built) -> None:
     """Checks nothing."""
 
 
@@ -61,7 +67,7 @@ async def catalogs(fake: FakeQdrant) -> AsyncIterator[list[QdrantCatalog]]:
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(serving(fake))
         options = QdrantOptions("127.0.0.1", port, timeout_s=1.0, lease_s=1.0, build_automatically=False)
-        opened = [QdrantCatalog(options, MODEL) for _ in range(2)]
+        opened = [QdrantCatalog(options, SomeModels(MODEL, OTHER)) for _ in range(2)]
         for one in opened:
             stack.push_async_callback(one.close)
         yield opened
@@ -94,16 +100,16 @@ async def test_collection_moves_to_another_model_and_back(fake: FakeQdrant, cata
     seen: list[tuple[int, int]] = []
     migration = catalogs[0].migration(KEY)
 
-    async def check() -> None:
+    async def check(built: Built) -> None:
         vector = word_vector("shared words", 2 * DIM)
-        exact, found = [await migration.search(SearchQuery(vector, None, 20, one)) for one in (True, False)]
+        exact, found = [await built.search(SearchQuery(vector, None, 20, one)) for one in (True, False)]
         assert exact.chunk_ids == found.chunk_ids
         assert await _found(index) >= {"late", "d1"}  # the old one serves
 
-    await migration.run(OTHER, more, check, lambda total, done: seen.append((total, done)))
+    await migration.run(_to(OTHER, more), check, lambda total, done: seen.append((total, done)))
     assert seen[-1] == (40, 40)
     assert len(more.encoded) <= 40 + 2 * 2
-    moved = await catalogs[0].adopt(KEY, OTHER)
+    moved = await catalogs[0].open(KEY)
     assert (moved.definition.dim, moved.definition.description) == (2 * DIM, "about things")
     expected = {f"d{n}" for n in range(40)} - {"d2"} | {"late"}
     assert await _found(moved) == expected
@@ -112,17 +118,17 @@ async def test_collection_moves_to_another_model_and_back(fake: FakeQdrant, cata
         assert await _found(old) == expected
         assert (await old.current_epoch()).generation == 1
         assert len(await old.late_scores(token_vectors("shared"), await old.fetch(await old.chunk_ids("d3")))) == 2
-    with pytest.raises(ModelMismatch):
+    with pytest.raises(CollectionMoved):
         await writer.upsert([encoded("wrong", ["words"])])  # it still has the old model
     await moved.upsert([encoded("after", ["shared after"], dim=2 * DIM)])
     await moved.build()
     back = Encoder(DIM, "back")
-    await migration.roll_back(MODEL, back)
+    await migration.run(_to(MODEL, back), _nothing)
     assert set(back.encoded) == {"after"}
-    returned = await catalogs[0].adopt(KEY, MODEL)
+    returned = await catalogs[0].open(KEY)
     assert await _found(returned) == expected | {"after"}
     assert await found_documents(returned, hybrid(returned, "w7", 200)) >= {"d7"}
-    assert await (await catalogs[1].adopt(KEY, MODEL)).count(None) == await returned.count(None)
+    assert await (await catalogs[1].open(KEY)).count(None) == await returned.count(None)
     await migration.forget()
     assert len(fake.collections) == 3
     assert fake.without_tenant == []
@@ -143,14 +149,14 @@ async def test_migration_that_broke_off_goes_on(fake: FakeQdrant, catalogs: list
     more.then = [go_on, fail]
     migration = catalogs[0].migration(KEY)
     with pytest.raises(IndexUnavailable):
-        await migration.run(OTHER, more, _nothing)
+        await migration.run(_to(OTHER, more), _nothing)
     assert len(more.encoded) == 40
     await index.upsert([encoded("d0", ["shared anew"])])
     await index.build()
     more.encoded.clear()
-    await catalogs[1].migration(KEY).run(OTHER, more, _nothing)
+    await catalogs[1].migration(KEY).run(_to(OTHER, more), _nothing)
     assert len(more.encoded) == 8 + 1  # the batch that failed, and what has changed
-    assert len(await _found(await catalogs[0].adopt(KEY, OTHER))) == 40
+    assert len(await _found(await catalogs[0].open(KEY))) == 40
 
 
 async def test_migration_that_fails_its_check_changes_nothing(fake: FakeQdrant, catalogs: list[QdrantCatalog]) -> None:
@@ -158,18 +164,16 @@ async def test_migration_that_fails_its_check_changes_nothing(fake: FakeQdrant, 
     index = await _filled(catalogs[0])
     before = await index.current_epoch()
 
-    async def refuse() -> None:
+    async def refuse(_: Built) -> None:
         raise BuildFailed("docs", "recall is 0.5")
 
     migration = catalogs[0].migration(KEY)
     with pytest.raises(BuildFailed, match="recall"):
-        await migration.run(OTHER, Encoder(2 * DIM, "more"), refuse)
+        await migration.run(_to(OTHER, Encoder(2 * DIM, "more")), refuse)
     assert await index.current_epoch() == before
     await index.upsert([encoded("after", ["shared after"])])
     await migration.cancel()
     assert len(fake.collections) == 3
-    with pytest.raises(BuildFailed, match="nothing to go back to"):
-        await migration.roll_back(MODEL, Encoder(DIM, "back"))
     assert await index.count(None) == Counts(41, 81)
 
 
@@ -179,19 +183,19 @@ async def test_change_over_that_died_is_completed(fake: FakeQdrant, catalogs: li
     await _filled(catalogs[0])
     migration = catalogs[0].migration(KEY)
 
-    async def last() -> None:
+    async def last(_: Built) -> None:
         fake.fails_after_alias = True
 
     with pytest.raises(IndexUnavailable):
-        await migration.run(OTHER, Encoder(2 * DIM, "more"), last)
+        await migration.run(_to(OTHER, Encoder(2 * DIM, "more")), last)
     fake.fails_after_alias = False
     if again:
         encoder = Encoder(2 * DIM, "more")
-        await migration.run(OTHER, encoder, _nothing)
+        await migration.run(_to(OTHER, encoder), _nothing)
         assert encoder.encoded == []
-    moved = await catalogs[1].adopt(KEY, OTHER)
+    moved = await catalogs[1].open(KEY)
     assert len(await _found(moved)) == 40
-    assert (await catalogs[1].migration(KEY).plan()).previous is not None
+    assert (await catalogs[1].migration(KEY).standing()).previous is not None
     assert np.isfinite((await moved.search(SearchQuery(word_vector("w3", 2 * DIM), None, 5), None)).dense_scores).all()
 
 
@@ -200,8 +204,8 @@ async def test_deleted_collection_leaves_nothing_of_its_migration(
 ) -> None:
     """What was built, and what is kept to go back to, is removed with the collection."""
     await _filled(catalogs[0])
-    await catalogs[0].migration(KEY).run(OTHER, Encoder(2 * DIM, "more"), _nothing)
-    await catalogs[0].adopt(KEY, OTHER)
+    await catalogs[0].migration(KEY).run(_to(OTHER, Encoder(2 * DIM, "more")), _nothing)
+    await catalogs[0].open(KEY)
     await catalogs[0].delete(KEY)
     assert set(fake.collections) == {"headrace.collections"}
     assert not fake.collections["headrace.collections"].points

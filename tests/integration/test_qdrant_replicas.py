@@ -12,6 +12,7 @@ import pytest
 
 from indexers.errors import CollectionExists, IndexUnavailable
 from indexers.index import Catalog
+from indexers.models import OneModel
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.lease import WRITING, Lease
 from indexers.qdrant.options import QdrantOptions
@@ -59,7 +60,7 @@ async def catalogs(server: Held) -> AsyncIterator[Catalogs]:
         port = await stack.enter_async_context(serving(server))
         opened: list[Catalog] = []
         for _ in range(CATALOGS):
-            opened.append(QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), MODEL))
+            opened.append(QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), OneModel(MODEL)))
             stack.push_async_callback(opened[-1].close)
         yield opened
 
@@ -183,7 +184,7 @@ async def test_builds_of_several_processes_follow_each_other(catalogs: Catalogs)
 async def _catalog(port: int) -> AsyncIterator[QdrantCatalog]:
     """Opens a catalog whose turns pass on after a second of silence."""
     options = QdrantOptions("127.0.0.1", port, timeout_s=0.5, lease_s=0.5, build_automatically=False)
-    catalog = QdrantCatalog(options, MODEL)
+    catalog = QdrantCatalog(options, OneModel(MODEL))
     try:
         yield catalog
     finally:

@@ -15,6 +15,7 @@ import pytest
 from indexers.catalog import EmbeddedCatalog
 from indexers.errors import IndexCorrupt, IndexUnavailable
 from indexers.index import Index
+from indexers.models import OneModel
 from indexers.options import IndexOptions, ShardKind
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.index import QdrantIndex
@@ -33,14 +34,14 @@ FIELDS = {"lang": FieldType.KEYWORD, "year": FieldType.INTEGER}
 @asynccontextmanager
 async def _qdrant(fake: FakeQdrant) -> AsyncIterator[QdrantCatalog]:
     async with serving(fake) as port:
-        catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), MODEL)
+        catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), OneModel(MODEL))
         yield catalog
         await catalog.close()
 
 
 @asynccontextmanager
 async def _edge(root: Path) -> AsyncIterator[EmbeddedCatalog]:
-    catalog = EmbeddedCatalog(root, MODEL, IndexOptions(kind=ShardKind.EXACT, build_automatically=False))
+    catalog = EmbeddedCatalog(root, OneModel(MODEL), IndexOptions(kind=ShardKind.EXACT, build_automatically=False))
     yield catalog
     await catalog.close()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from bench._common.consistency.embedded import embedded_catalog
 from bench._common.consistency.engines import WordEncoder
 from bench._common.consistency.simulation import Plan, Report, simulation
+from indexers.models import OneModel
 from indexers.options import DenseModel, ShardKind
 from indexers.qdrant.catalog import QdrantCatalog
 from indexers.qdrant.options import QdrantOptions
@@ -59,7 +60,7 @@ async def test_replicas_of_a_shared_index_server_never_serve_what_is_old() -> No
         port = await stack.enter_async_context(serving(FakeQdrant()))
         catalogs = []
         for _ in range(_REPLICAS):
-            catalogs.append(QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), model))
+            catalogs.append(QdrantCatalog(QdrantOptions("127.0.0.1", port, build_automatically=False), OneModel(model)))
             stack.push_async_callback(catalogs[-1].close)
         made = await stack.enter_async_context(simulation(Plan(steps=500, seed=3), catalogs))
         report = await made.run()

@@ -21,6 +21,7 @@ from indexers.columns import Columns
 from indexers.filters import Condition, Exists, Filter, MatchAny, Range
 from indexers.index import Index
 from indexers.matching import matches
+from indexers.models import OneModel
 from indexers.options import IndexOptions, ShardKind
 from indexers.postings import build_postings, count_statistics, join_postings
 from indexers.schema import coerce_filter, coerce_metadata, metadata_from_json, metadata_to_json
@@ -165,14 +166,14 @@ async def _compare(before: list[tuple], after: list[tuple], filter: Filter) -> N
         found = {}
         for kind in ShardKind:
             options = IndexOptions(kind=kind, build_automatically=False)
-            catalog = EmbeddedCatalog(Path(folder, kind.value), MODEL, options)
+            catalog = EmbeddedCatalog(Path(folder, kind.value), OneModel(MODEL), options)
             index = await catalog.create(key, FIELDS, "")
             await _apply(index, before)
             await index.build()
             await _apply(index, after)
             at_once = await _searches(index, filter)
             await catalog.close()
-            catalog = EmbeddedCatalog(Path(folder, kind.value), MODEL, options)
+            catalog = EmbeddedCatalog(Path(folder, kind.value), OneModel(MODEL), options)
             index = await catalog.open(key)
             assert await _searches(index, filter) == at_once
             found[kind] = (at_once, await index.count(None), await index.count(filter))

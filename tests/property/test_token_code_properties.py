@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from indexers.catalog import EmbeddedCatalog
 from indexers.index import Index
 from indexers.late import scores_of
+from indexers.models import OneModel
 from indexers.options import IndexOptions, ShardKind
 from indexers.types import CollectionKey
 from tests.contract.index_places import MODEL
@@ -45,13 +46,13 @@ def test_token_codes_follow_their_chunk(kind: ShardKind, before: list[tuple], af
 async def _run(kind: ShardKind, steps: list[tuple]) -> None:  # type: ignore[type-arg]
     with tempfile.TemporaryDirectory() as folder:
         options = IndexOptions(kind=kind, build_automatically=False)
-        catalog = EmbeddedCatalog(Path(folder), MODEL, options)
+        catalog = EmbeddedCatalog(Path(folder), OneModel(MODEL), options)
         index = await catalog.create(KEY, {}, "")
         stored: dict[str, bool] = {}  # document id -> whether its chunks came with codes
         for step, *rest in steps:
             if step == "reopen":
                 await catalog.close()
-                catalog = EmbeddedCatalog(Path(folder), MODEL, options)
+                catalog = EmbeddedCatalog(Path(folder), OneModel(MODEL), options)
                 index = await catalog.open(KEY)
             elif step == "build":
                 await index.build()

@@ -11,6 +11,7 @@ import pytest
 
 from headrace.v1 import index_pb2
 from indexers.catalog import EmbeddedCatalog
+from indexers.models import OneModel
 from indexers.options import IndexOptions
 from indexers.sources.access import SourceAccess
 from retrieval.clock import StageClock
@@ -30,7 +31,7 @@ _OPTIONS = IndexOptions(build_automatically=False)
 @pytest.fixture
 async def catalog(tmp_path: Path) -> AsyncIterator[EmbeddedCatalog]:
     """Is an empty catalog of a model with token vectors."""
-    opened = EmbeddedCatalog(tmp_path, MODEL, _OPTIONS)
+    opened = EmbeddedCatalog(tmp_path, OneModel(MODEL), _OPTIONS)
     yield opened
     await opened.close()
 
@@ -66,7 +67,7 @@ async def test_a_collection_stores_token_vectors_unless_told_not_to(catalog: Emb
 
 async def test_a_model_without_token_vectors_stores_none(tmp_path: Path) -> None:
     """Asking for them is no error; there is nothing to store."""
-    catalog = EmbeddedCatalog(tmp_path, replace(MODEL, codec=None), _OPTIONS)
+    catalog = EmbeddedCatalog(tmp_path, OneModel(replace(MODEL, codec=None)), _OPTIONS)
     collection = await _create(catalog, "a", token_vectors=True)
     assert (collection.token_vectors, collection.token_code_bytes) == (False, 0)
     await catalog.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench._common.consistency.engines import WordEncoder
 from indexers.catalog import EmbeddedCatalog
+from indexers.models import OneModel
 from indexers.options import DenseModel, IndexOptions, ShardKind
 
 
@@ -16,7 +17,7 @@ async def embedded_catalog(folder: Path, kind: ShardKind) -> AsyncIterator[Embed
     """Gives an empty catalog for the vectors of `WordEncoder`."""
     encoder = WordEncoder()
     model = DenseModel(encoder.model_id, encoder.revision, encoder.dim)
-    catalog = EmbeddedCatalog(folder, model, IndexOptions(kind=kind, build_automatically=False))
+    catalog = EmbeddedCatalog(folder, OneModel(model), IndexOptions(kind=kind, build_automatically=False))
     try:
         yield catalog
     finally:

@@ -1,0 +1,222 @@
+"""An embedded collection moves to another model without a moment in which it does not serve.
+
+The next home is built inside the collection's folder from the record that serves, while that is searched and written.
+What is written meanwhile is encoded again, round after round, and the last of it while writers wait. Then one file is
+replaced, and the collection lives in its new home. The old one stays to go back to: going back is a migration to it,
+which finds most of its documents as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from encoders.term_statistics import TermStatistics
+from indexers.builder import run_build
+from indexers.definition import is_of
+from indexers.embedded import EmbeddedIndex
+from indexers.errors import BuildFailed
+from indexers.generation import Generations
+from indexers.homes import (
+    GENERATIONS,
+    RECORD,
+    Homes,
+    new_home,
+    read_homes,
+    remove_home,
+    serving_home,
+    write_homes,
+)
+from indexers.migrating.following import Following
+from indexers.migrating.migration import Check, Destination, Progress, Standing, described, same_vectors
+from indexers.options import DenseModel, IndexOptions
+from indexers.record_read import read_definition
+from indexers.record_schema import create_record
+from indexers.types import Candidates, CollectionDefinition, CollectionKey, SearchQuery
+
+_LAST_DOCUMENTS = 64  # that are encoded while writers wait
+_ROUNDS = 20
+_BUILDS_BETWEEN = 1_000  # generations that the serving home may have until the next one is ready
+
+HandOver: TypeAlias = Callable[[CollectionKey, Callable[[], Awaitable[Homes]]], Awaitable[None]]
+"""Runs the last steps with no write under way, then serves the collection from the homes that they return."""
+
+
+class EmbeddedMigration:
+    """The migration of one collection of a data folder that this process holds."""
+
+    def __init__(self, key: CollectionKey, folder: Path, options: IndexOptions, hand_over: HandOver) -> None:
+        """`folder` is the collection's."""
+        self._key = key
+        self._folder = folder
+        self._options = options
+        self._hand_over = hand_over
+        self._lock = asyncio.Lock()
+
+    async def standing(self) -> Standing:
+        """Returns where it stands."""
+        homes = read_homes(self._folder)
+        described = [await self._definition(home) if home else None for home in (homes.building, homes.previous)]
+        return Standing(await self._definition(homes.serving), *described)
+
+    async def run(self, to: Destination, check: Check, progress: Progress | None = None) -> None:
+        """Builds for a model, or goes on with it, checks, and changes over."""
+        async with self._alone():
+            serving = await self._definition(read_homes(self._folder).serving)
+            if is_of(serving, to.model):
+                return
+            definition = described(serving, to)
+            home = await self._begun(definition)
+            following = await asyncio.to_thread(Following, serving_home(self._folder), self._folder / home, to.encode)
+            try:
+                await self._caught_up(following, progress)
+                await self._build(home)
+                since = await self._caught_up(following, None)
+                await following.take_over(definition, 0)
+                self._refuse(await following.compare_all(since))
+                async with self._opened(home, to.model) as built:
+                    await check(built)
+                await self._changed_over(following, home, since)
+            finally:
+                await asyncio.to_thread(following.close)
+
+    async def forget(self) -> None:
+        """Removes what served before."""
+        async with self._alone():
+            homes = read_homes(self._folder)
+            if homes.previous:
+                await asyncio.to_thread(self._drop, replace(homes, previous=""), homes.previous)
+
+    async def cancel(self) -> None:
+        """Removes what was begun and does not serve."""
+        async with self._alone():
+            homes = read_homes(self._folder)
+            if homes.building:
+                await asyncio.to_thread(self._drop, replace(homes, building=""), homes.building)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        if self._lock.locked():
+            raise BuildFailed(self._key.collection, "a migration of it is under way; wait for it, or cancel it")
+        async with self._lock:
+            yield
+
+    async def _begun(self, definition: CollectionDefinition) -> str:
+        """Returns the home that is built for the definition: what was begun, or left before, or a new one."""
+        homes = read_homes(self._folder)
+        if homes.building:
+            if same_vectors(await self._definition(homes.building), definition):
+                return homes.building
+            await asyncio.to_thread(self._drop, replace(homes, building=""), homes.building)
+            homes = replace(homes, building="")
+        if homes.previous and same_vectors(await self._definition(homes.previous), definition):
+            homes = replace(homes, building=homes.previous, previous="")
+        else:
+            home = await asyncio.to_thread(new_home, self._folder)
+            await asyncio.to_thread(create_record, self._folder / home / RECORD, definition)
+            homes = replace(homes, building=home)
+        await asyncio.to_thread(write_homes, self._folder, homes)
+        return homes.building
+
+    async def _caught_up(self, following: Following, progress: Progress | None) -> int:
+        """Brings everything, then what was written meanwhile, until little is left; returns where to go on."""
+        reached = await following.sequence()
+        await following.bring_all(progress)
+        for _ in range(_ROUNDS):
+            touched = await following.touched(reached)
+            if len(touched) <= _LAST_DOCUMENTS:
+                return reached
+            reached = await following.sequence()
+            await following.bring(touched)
+        reason = "documents change faster than they are encoded; run it again when there are fewer writes"
+        raise BuildFailed(self._key.collection, reason)
+
+    async def _build(self, home: str) -> None:
+        """Folds the home into a generation above all that have served, so that generations only rise."""
+        place = self._folder / home
+        generations = Generations(place / GENERATIONS)
+        numbers = [_number(Generations(one / GENERATIONS)) for one in (place, serving_home(self._folder))]
+        number = max(numbers) + _BUILDS_BETWEEN
+        scratch = await asyncio.to_thread(generations.scratch)
+        await run_build(self._key.collection, place / RECORD, scratch, number, self._options)
+        await asyncio.to_thread(generations.place, scratch, number)
+        await asyncio.to_thread(generations.point_to, number)
+
+    async def _changed_over(self, following: Following, home: str, since: int) -> None:
+        """Changes over; once begun it goes to its end, whoever leaves."""
+        over = asyncio.ensure_future(self._hand_over(self._key, lambda: self._last_steps(following, home, since)))
+        try:
+            await asyncio.shield(over)
+        finally:
+            await asyncio.wait([over])
+
+    async def _last_steps(self, following: Following, home: str, since: int) -> Homes:
+        """Brings the rest while nobody writes, compares both sides, and returns where the collection lives then."""
+        homes = read_homes(self._folder)
+        if homes.building != home:
+            raise BuildFailed(self._key.collection, "the collection was deleted meanwhile")
+        touched = await following.touched(since)
+        await following.bring(touched)
+        serving, own = await self._definition(homes.serving), await self._definition(home)
+        changed = replace(own, fields=serving.fields, description=serving.description)
+        await following.take_over(changed, since)
+        self._refuse(await following.compare(touched))
+        if not await following.has_as_many():
+            self._refuse([""])
+        await following.rise_above(await following.sequence())
+        return Homes(serving=home, previous=homes.serving)
+
+    def _refuse(self, differing: Sequence[str]) -> None:
+        if differing:
+            reason = f"{len(differing)} documents are not what the collection holds, the first is {differing[0]!r}"
+            raise BuildFailed(self._key.collection, reason)
+
+    @asynccontextmanager
+    async def _opened(self, home: str, model: DenseModel) -> AsyncIterator[BuiltHome]:
+        options = replace(self._options, build_automatically=False)
+        index = await asyncio.to_thread(EmbeddedIndex, self._folder / home, options, model.codec)
+        try:
+            yield BuiltHome(index)
+        finally:
+            await index.close()
+
+    async def _definition(self, home: str) -> CollectionDefinition:
+        return await asyncio.to_thread(read_definition, self._folder / home / RECORD)
+
+    def _drop(self, homes: Homes, home: str) -> None:
+        write_homes(self._folder, homes)
+        remove_home(self._folder, home)
+
+
+class BuiltHome:
+    """A home that was built and does not serve."""
+
+    def __init__(self, index: EmbeddedIndex) -> None:
+        self._index = index
+
+    @property
+    def definition(self) -> CollectionDefinition:
+        """What it promises."""
+        return self._index.definition
+
+    @property
+    def statistics(self) -> TermStatistics:
+        """The term statistics of its generation."""
+        return self._index.statistics
+
+    async def search(self, query: SearchQuery) -> Candidates:
+        """Searches it."""
+        return await self._index.search(query, None)
+
+    async def documents_of(self, chunk_ids: Sequence[str]) -> list[str]:
+        """Returns the id of each chunk's document."""
+        return [one.document_id for one in await self._index.fetch(chunk_ids)]
+
+
+def _number(generations: Generations) -> int:
+    current = generations.current()
+    return 0 if current is None else int(current.name)
