@@ -155,7 +155,7 @@ class EmbeddedCatalog:
         return await self._load(await asyncio.to_thread(serving_home, folder))
 
     async def _load(self, home: Path) -> EmbeddedIndex:
-        model = await self._models.of(await asyncio.to_thread(read_definition, home / RECORD))
+        model = await self._models.model_of(await asyncio.to_thread(read_definition, home / RECORD))
         return await asyncio.to_thread(EmbeddedIndex, home, self._options, model.codec)
 
     async def _hand_over(self, key: CollectionKey, last_steps: Callable[[], Awaitable[Homes]]) -> None:

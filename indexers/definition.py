@@ -53,8 +53,8 @@ def added_fields(declared: Mapping[str, FieldType], asked: Mapping[str, FieldTyp
     return check_fields({**declared, **asked})
 
 
-def check_model(definition: CollectionDefinition, model: DenseModel) -> None:
-    """Refuses a collection that holds another model's vectors (case VEC-04).
+def check_model(definition: CollectionDefinition, model: DenseModel, reason: str = "") -> None:
+    """Refuses a collection that holds another model's vectors (case VEC-04); `reason` says why those are of no use.
 
     Raises:
         ModelMismatch: says both models with their dimensions.
@@ -68,6 +68,7 @@ def check_model(definition: CollectionDefinition, model: DenseModel) -> None:
             stored_dim=stored.dim,
             configured=_named(model),
             configured_dim=model.dim,
+            reason=reason,
         )
 
 

@@ -125,10 +125,13 @@ class TooManyCollections(IndexerError):
 class ModelMismatch(IndexerError):
     """The collection holds the vectors of another model than the configured one."""
 
-    def __init__(self, collection: str, stored: str, stored_dim: int, configured: str, configured_dim: int) -> None:
+    def __init__(
+        self, collection: str, stored: str, stored_dim: int, configured: str, configured_dim: int, reason: str = ""
+    ) -> None:
+        why = f" and cannot be used ({reason})" if reason else ""
         super().__init__(
-            f"collection {collection!r} holds vectors of {stored} ({stored_dim} dimensions), the configured model is "
-            f"{configured} ({configured_dim} dimensions); configure the former or index into a new collection"
+            f"collection {collection!r} holds vectors of {stored} ({stored_dim} dimensions){why}, the configured model "
+            f"is {configured} ({configured_dim} dimensions); migrate the collection, or configure its model"
         )
         self.collection = collection
         self.stored = stored

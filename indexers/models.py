@@ -17,7 +17,7 @@ class Models(Protocol):
         """The model that new collections are made for."""
         ...
 
-    async def of(self, definition: CollectionDefinition) -> DenseModel:
+    async def model_of(self, definition: CollectionDefinition) -> DenseModel:
         """Returns the model that a collection's vectors are of, ready for use.
 
         Raises:
@@ -37,7 +37,7 @@ class OneModel:
         """The model."""
         return self._model
 
-    async def of(self, definition: CollectionDefinition) -> DenseModel:
+    async def model_of(self, definition: CollectionDefinition) -> DenseModel:
         """Returns the model if the collection is of it. Raises: ModelMismatch."""
         check_model(definition, self._model)
         return self._model

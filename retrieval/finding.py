@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from encoders.sparse import AsyncSparseEncoder
-from encoders.types import AsyncDenseEncoder
 from indexers.types import Epoch, SearchQuery
 from rerank.types import AsyncReranker
 from retrieval.answers.asking import Asked
 from retrieval.assembly import assemble
 from retrieval.caching.caches import Caches
-from retrieval.caching.embeddings import CachedQuery
+from retrieval.caching.embeddings import CachedQuery, shape_of
 from retrieval.caching.policy import may_keep
 from retrieval.caching.results import ResultFlight
 from retrieval.clock import Stage
@@ -40,7 +39,6 @@ from retrieval.types import Found, Hit, Mode, RetrieveRequest
 class FindingEngines:
     """What finding works with."""
 
-    encoder: AsyncDenseEncoder
     sparse: AsyncSparseEncoder | None  # of learned term weights; None for BM25
     reranker: AsyncReranker | None
     caches: Caches
@@ -52,8 +50,8 @@ class Finder:
     def __init__(self, engines: FindingEngines, policies: Callable[[], tuple[CachePolicySettings, ...]]) -> None:
         self._caches = engines.caches
         self._sparse = engines.sparse
-        self._embedding = DenseEmbedding(engines.encoder)
-        late = LateInteraction(engines.encoder, engines.caches.token_codes)
+        self._embedding = DenseEmbedding()
+        late = LateInteraction(engines.caches.token_codes)
         self._cascade = Cascade(late, engines.reranker, engines.caches.pair_scores)
         self._policies = policies
         self._results = ResultFlight()
@@ -63,7 +61,7 @@ class Finder:
         if not task.shares:
             return Known()
         with trace.clock.stage(Stage.LOOKUP):
-            wanted = Wanted(task.request, task.target.scope, task.result_key, asked)
+            wanted = Wanted(task.request, task.target.scope, shape_of(task.target.encoder), task.result_key, asked)
             known = await look_up(self._caches, wanted, trace)
             if known.found is not None and not self.may_keep(task.request, known.found):
                 known = Known(dense=known.dense)  # a policy forbids by now what was kept
@@ -123,7 +121,7 @@ class Finder:
             hits = join_passages(fused, passages, task.target.scope.filter, index.definition.fields)
         if thresholds.rerank:
             with clock.stage(Stage.RERANK):
-                question = Question(request, dense, index, task.target.scope)
+                question = Question(request, dense, task.target.encoder, index, task.target.scope)
                 hits = await self._cascade.rerank(question, hits, trace, deadline)
         with clock.stage(Stage.ASSEMBLE):
             hits = hits[: thresholds.top_k]
@@ -135,9 +133,9 @@ class Finder:
         return found
 
     async def _embed(self, task: Task, trace: Trace, deadline: Deadline) -> DenseQuery:
-        query, scope = task.request.query, task.target.scope
+        query, scope, encoder = task.request.query, task.target.scope, task.target.encoder
         key = scope.embedding_key(query)
-        dense = await self._embedding.embed(query, key if task.shares else None, trace, deadline)
+        dense = await self._embedding.embed(encoder, query, key if task.shares else None, trace, deadline)
         trace.query_tokens, trace.query_truncated = dense.token_count, dense.truncated
         if dense.truncated:
             trace.degrade("query_truncated")

@@ -12,7 +12,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from encoders.sparse import AsyncSparseEncoder
-from encoders.types import AsyncDenseEncoder
 from indexers.index import Catalog
 from rerank.types import AsyncReranker
 from retrieval.admission import Admission
@@ -20,6 +19,7 @@ from retrieval.answers.gates import Match
 from retrieval.assembly import PassageCounter
 from retrieval.caching.caches import Caches
 from retrieval.clock import Stage, StageClock
+from retrieval.collection_encoders import CollectionEncoders
 from retrieval.conversation.rewriting import Rewriter
 from retrieval.deadline import Deadline
 from retrieval.dispatch.answering import Ended
@@ -48,7 +48,7 @@ class Engines:
     """What the pipeline works with; built by the composition root."""
 
     catalog: Catalog
-    encoder: AsyncDenseEncoder
+    encoders: CollectionEncoders
     caches: Caches
     reranker: AsyncReranker | None
     counter: PassageCounter
@@ -57,10 +57,9 @@ class Engines:
 
     @property
     def models(self) -> ModelRevisions:
-        """The models whose output depends on what is asked."""
+        """The models whose output depends on what is asked, but for the dense one, which is the collection's."""
         sparse, reranker = self.sparse, self.reranker
         return ModelRevisions(
-            dense=f"{self.encoder.model_id}@{self.encoder.revision}",
             sparse=f"{sparse.model_id}@{sparse.revision}" if sparse else "",
             cross_encoder=f"{reranker.model_id}@{reranker.revision}" if reranker else "",
         )
@@ -72,8 +71,8 @@ class Pipeline:
     def __init__(self, engines: Engines, admission: Admission, live: LiveSettings) -> None:
         self._engines = engines
         self._answers = engines.caches.answers
-        self._gate = Gate(admission, engines.catalog, engines.models)
-        parts = FindingEngines(engines.encoder, engines.sparse, engines.reranker, engines.caches)
+        self._gate = Gate(admission, engines.catalog, engines.encoders, engines.models)
+        parts = FindingEngines(engines.sparse, engines.reranker, engines.caches)
         self._finder = Finder(parts, lambda: live.current.cache.policies)
         self._live = live
         summaries, dispatcher = engines.caches.summaries, engines.dispatcher

@@ -30,7 +30,7 @@ class Identity:
 class ModelRevisions:
     """The models that shape vectors and scores, each with its revision; empty when there is none."""
 
-    dense: str
+    dense: str = ""
     sparse: str = ""
     cross_encoder: str = ""
 

@@ -20,9 +20,9 @@ from indexers.reports import IndexReport
 from indexers.types import CollectionKey, Document, FieldType, Metadata
 from rerank.types import AsyncReranker
 from retrieval.admission import Admission
-from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.open import open_caches
 from retrieval.caching.shared import NoSharedTier
+from retrieval.collection_encoders import OneEncoder
 from retrieval.dispatch.open import dispatcher_over
 from retrieval.generation.extractive import ExtractiveBackend
 from retrieval.live import LiveSettings
@@ -66,12 +66,11 @@ async def request_path_over(
     try:
         loaded = Loaded(_without_caches(settings), {}, None)
         live = LiveSettings(loaded, lambda: loaded)
-        shape = EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)
         counter = RememberingCounter(encoders.dense.tokenization, knows_passages=True)
         engines = Engines(
             catalog=catalog,
-            encoder=encoder,
-            caches=open_caches(live, shape, NoSharedTier()),
+            encoders=OneEncoder(encoder),
+            caches=open_caches(live, NoSharedTier()),
             reranker=reranker,
             counter=counter,
             dispatcher=dispatcher_over(ExtractiveBackend("extractive", 8192, counter, None, lambda: 3)),

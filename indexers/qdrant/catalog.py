@@ -116,7 +116,7 @@ class QdrantCatalog:
             if state is None:
                 raise CollectionNotFound(key.collection)
             serving = await self._behind_alias(state)
-            model = await self._models.of(serving.definition)
+            model = await self._models.model_of(serving.definition)
             view = CollectionView(self._store, self._names(key), serving, model)
             await view.load_statistics()
             self._leave(key)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders.types import EncodedQuery
+from encoders.types import AsyncDenseEncoder, EncodedQuery
 from retrieval.caching.tiered import Tiered
 
 _FORMAT = 3
@@ -25,12 +25,23 @@ class EmbeddingShape:
     token_dim: int = 0  # of a token vector; 0 for an encoder without them
 
 
+def shape_of(encoder: AsyncDenseEncoder) -> EmbeddingShape:
+    """Returns the shape of an encoder's vectors."""
+    return EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)
+
+
 @dataclass(frozen=True, slots=True)
 class CachedQuery:
     """The vectors of a query that was not truncated."""
 
     encoded: EncodedQuery
     token_count: int
+
+    @property
+    def shape(self) -> EmbeddingShape:
+        """What the vectors look like."""
+        tokens = self.encoded.tokens
+        return EmbeddingShape(len(self.encoded.vector), 0 if tokens is None else tokens.shape[1])
 
 
 QueryEmbeddings: TypeAlias = Tiered[CachedQuery]
@@ -53,12 +64,12 @@ def encode(query: CachedQuery) -> bytes:
     return b"".join(parts)
 
 
-def decode(stored: bytes, shape: EmbeddingShape) -> CachedQuery | None:
-    """Reads what `encode` wrote for an encoder of this shape; None for anything that is not exactly that (RED-06)."""
+def decode(stored: bytes) -> CachedQuery | None:
+    """Reads what `encode` wrote; None for anything that is not exactly that (RED-06)."""
     if len(stored) < _HEADER.size:
         return None
     form, token_count, dim, rows, token_dim = _HEADER.unpack_from(stored)
-    if form != _FORMAT or dim != shape.dim or token_dim != shape.token_dim:
+    if form != _FORMAT or not dim:
         return None
     if len(stored) != _HEADER.size + 4 * (dim + rows * token_dim):
         return None

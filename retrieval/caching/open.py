@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from retrieval.answers.cache import AnswerCache
 from retrieval.answers.remembering import LearnedFiles
 from retrieval.answers.risks import Risks
 from retrieval.answers.store import AnswerStore
 from retrieval.caching import embeddings, pair_scores, result_codec, results, token_codes
 from retrieval.caching.caches import Caches
-from retrieval.caching.embeddings import CachedQuery, EmbeddingShape
+from retrieval.caching.embeddings import CachedQuery
 from retrieval.caching.encryption import TenantCipher
 from retrieval.caching.memory import Memory
 from retrieval.caching.redis.configured import naming_settings, redis_options
@@ -63,16 +61,14 @@ def check_redis(settings: RedisSettings) -> None:
         _cipher(settings)
 
 
-def open_caches(
-    live: LiveSettings, shape: EmbeddingShape, shared: SharedTier, learned: LearnedFiles | None = None
-) -> Caches:
-    """Returns the caches for an encoder's vectors, over a shared tier that its owner closes."""
+def open_caches(live: LiveSettings, shared: SharedTier, learned: LearnedFiles | None = None) -> Caches:
+    """Returns the caches, over a shared tier that its owner closes."""
     settings = live.current.cache
     tier = None if isinstance(shared, NoSharedTier) else shared
     risks = Risks(learned)
     return Caches(
         shared=shared,
-        embeddings=_embeddings(settings, shape, tier),
+        embeddings=_embeddings(settings, tier),
         token_codes=Tiered(S3Fifo("token_codes", settings.token_codes_bytes, token_codes.size_of)),
         pair_scores=_pair_scores(settings, tier),
         results=_results(settings, tier),
@@ -92,12 +88,11 @@ def _cipher(settings: RedisSettings) -> TenantCipher | None:
     return TenantCipher([key_bytes(secret) for secret in settings.encryption_keys], theirs)
 
 
-def _embeddings(settings: CacheSettings, shape: EmbeddingShape, tier: SharedTier | None) -> embeddings.QueryEmbeddings:
+def _embeddings(settings: CacheSettings, tier: SharedTier | None) -> embeddings.QueryEmbeddings:
     memory: Memory[CachedQuery] = S3Fifo("query_embeddings", settings.embeddings_bytes, embeddings.size_of)
     if tier is None:
         return Tiered(memory)
-    decode = partial(embeddings.decode, shape=shape)
-    return Tiered(memory, Sharing(tier, embeddings.encode, decode, lambda: settings.redis.ttl_s))
+    return Tiered(memory, Sharing(tier, embeddings.encode, embeddings.decode, lambda: settings.redis.ttl_s))
 
 
 def _pair_scores(settings: CacheSettings, tier: SharedTier | None) -> pair_scores.PairScores:

@@ -20,7 +20,6 @@ from rerank.cross_encoder import ScheduledCrossEncoder
 from retrieval.admission import Admission
 from retrieval.answers.remembering import LearnedFiles, saving
 from retrieval.caching.caches import Caches
-from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.open import open_caches, open_shared_tier
 from retrieval.caching.operating import Chosen, forget
 from retrieval.dispatch.open import open_dispatcher
@@ -31,9 +30,11 @@ from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
 from retrieval.server.convert.models import ServedModel
 from retrieval.server.draining import Drain
+from retrieval.server.encoder_pool import EncoderPool
 from retrieval.server.engines import (
     IndexerOf,
     catalog_of,
+    encoders_of,
     indexer_of,
     measurements_of,
     open_encoder,
@@ -60,6 +61,7 @@ class App:
 
     pipeline: Pipeline
     engines: Engines
+    encoder: ScheduledDenseEncoder  # the configured one
     scheduler: TokenScheduler
     models: Sequence[ServedModel]
     indexer_of: IndexerOf
@@ -75,7 +77,7 @@ class App:
 
     async def warm_up(self) -> None:
         """Encodes one query, so that the first caller does not wait for what happens once."""
-        await self.engines.encoder.encode(["warm up"], TextKind.QUERY, WorkClass.ONLINE, None)
+        await self.encoder.encode(["warm up"], TextKind.QUERY, WorkClass.ONLINE, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class _Opened:
 
     scheduler: TokenScheduler
     encoder: ScheduledDenseEncoder
+    encoders: EncoderPool
     sparse: ScheduledSparseEncoder | None
     reranker: ScheduledCrossEncoder | None
     catalog: Catalog
@@ -104,13 +107,13 @@ async def build(live: LiveSettings) -> AsyncIterator[App]:
         encoder = await asyncio.to_thread(open_encoder, settings, scheduler, memory)
         reranker = await asyncio.to_thread(open_reranker, settings, scheduler, memory)
         sparse = await asyncio.to_thread(open_sparse_encoder, settings, scheduler)
-        catalog = await stack.enter_async_context(catalog_of(settings, encoder, sparse))
-        opened = _Opened(scheduler, encoder, sparse, reranker, catalog)
+        encoders = encoders_of(settings, scheduler, memory, encoder, sparse)
+        catalog = await stack.enter_async_context(catalog_of(settings, encoders))
+        opened = _Opened(scheduler, encoder, encoders, sparse, reranker, catalog)
         shared = open_shared_tier(settings.cache.redis)
         stack.push_async_callback(shared.close)
-        shape = EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)
         learned = LearnedFiles(Path(settings.data.folder) / "learned", f"{encoder.model_id}@{encoder.revision}")
-        caches = open_caches(live, shape, shared, learned)
+        caches = open_caches(live, shared, learned)
         await stack.enter_async_context(saving(caches.answers))
         engines = _engines(opened, live, caches)
         stack.push_async_callback(engines.dispatcher.close)
@@ -128,7 +131,7 @@ def _engines(opened: _Opened, live: LiveSettings, caches: Caches) -> Engines:
     servers = open_backends(settings.generation, counter, encoder, sentences, settings.data.folder / "models")
     return Engines(
         catalog=opened.catalog,
-        encoder=encoder,
+        encoders=opened.encoders,
         caches=caches,
         reranker=opened.reranker,
         counter=counter,
@@ -140,7 +143,7 @@ def _engines(opened: _Opened, live: LiveSettings, caches: Caches) -> Engines:
 def _app(opened: _Opened, engines: Engines, live: LiveSettings, jobs: ServerJobs) -> App:
     settings = live.current
     pipeline = Pipeline(engines, _admission(live), live)
-    indexers = indexer_of(settings.chunking, opened.encoder, opened.scheduler, opened.sparse)
+    indexers = indexer_of(settings.chunking, opened.encoders.of, opened.scheduler, opened.sparse)
     metrics, drain, models = Metrics(), Drain(), _models(opened)
     metrics.registry.register(CacheCollector(engines.caches))
     metrics.registry.register(BackendCollector(engines.dispatcher.stats))
@@ -150,6 +153,7 @@ def _app(opened: _Opened, engines: Engines, live: LiveSettings, jobs: ServerJobs
     return App(
         pipeline=pipeline,
         engines=engines,
+        encoder=opened.encoder,
         scheduler=opened.scheduler,
         models=models,
         indexer_of=indexers,

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from indexers.backup.embedded import back_up_data_folder, restore_data_folder
 from indexers.backup.manifest import EMBEDDED, QDRANT, BackedUp, Manifest
+from indexers.homes import is_collection
 from indexers.options import DenseModel
 from indexers.types import CollectionKey
-from retrieval.server.engines import dense_model_of, measurements_of, open_encoder, open_sparse_encoder, scheduler_of
+from retrieval.server.engines import encoders_of, measurements_of, open_encoder, open_sparse_encoder, scheduler_of
 from retrieval.server.qdrant import qdrant_options
 from retrieval.settings import Settings
 
@@ -41,7 +42,7 @@ async def back_up(settings: Settings, folder: Path, tenant: str | None, names: S
             return await backup.back_up(folder, keys or await backup.keys(tenant or "default"))
     root = settings.data.folder
     if tenant is not None and not keys:
-        keys = sorted(CollectionKey(tenant, one.parent.name) for one in root.glob(f"{tenant}/*/record.sqlite"))
+        keys = sorted(CollectionKey(tenant, one.name) for one in root.glob(f"{tenant}/*") if is_collection(one))
     return await asyncio.to_thread(back_up_data_folder, root, folder, keys)
 
 
@@ -69,8 +70,9 @@ def configured_model(settings: Settings) -> DenseModel:
         ModelError: it cannot be used.
     """
     with scheduler_of(settings) as scheduler:
-        encoder = open_encoder(settings, scheduler, measurements_of(settings))
-        return dense_model_of(encoder, open_sparse_encoder(settings, scheduler))
+        memory = measurements_of(settings)
+        encoder, sparse = open_encoder(settings, scheduler, memory), open_sparse_encoder(settings, scheduler)
+        return encoders_of(settings, scheduler, memory, encoder, sparse).configured
 
 
 @asynccontextmanager

@@ -6,12 +6,12 @@ A part of the composition root, by itself since `headrace index` opens a data fo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from encoders.cpu import one_blas_thread, usable_cpus
 from encoders.measured import Measurements
@@ -24,9 +24,11 @@ from indexers.catalog import EmbeddedCatalog
 from indexers.chunking import Chunker, ChunkLimits
 from indexers.index import Catalog, Index
 from indexers.ingest import Indexer
-from indexers.models import OneModel
-from indexers.options import DenseModel, GraphShape, IndexOptions, ShardKind, SparseModel
+from indexers.models import Models
+from indexers.options import GraphShape, IndexOptions, ShardKind, SparseModel
+from indexers.types import CollectionDefinition
 from rerank.cross_encoder import ScheduledCrossEncoder, open_cross_encoder
+from retrieval.server.encoder_pool import EncoderPool
 from retrieval.server.qdrant import qdrant_options
 from retrieval.settings import Settings
 from retrieval.settings.engines import ChunkingSettings, IndexSettings
@@ -58,16 +60,17 @@ def models_folder(settings: Settings) -> Path:
 
 
 def open_encoder(
-    settings: Settings, scheduler: TokenScheduler, memory: Measurements | None = None
+    settings: Settings, scheduler: TokenScheduler, memory: Measurements | None = None, model: str = ""
 ) -> ScheduledDenseEncoder:
-    """Opens the dense encoder and compares it with its reference vectors on this CPU.
+    """Opens the configured dense encoder, or another one, and compares it with its reference vectors on this CPU.
 
     Raises:
         ModelError: it cannot be used.
     """
     dense = settings.encoders.dense
+    file = dense.file if not model else ""  # the name of a file inside the configured model
     source = ModelSource(
-        dense.model, file=dense.file, max_tokens=dense.limit_tokens, models_folder=models_folder(settings)
+        model or dense.model, file=file, max_tokens=dense.limit_tokens, models_folder=models_folder(settings)
     )
     return open_dense(source, scheduler, memory)
 
@@ -102,23 +105,27 @@ def open_reranker(
     return open_cross_encoder(source, scheduler, memory)
 
 
-def dense_model_of(encoder: ScheduledDenseEncoder, sparse: ScheduledSparseEncoder | None) -> DenseModel:
-    """Returns the model that collections must have been made with."""
+def encoders_of(
+    settings: Settings,
+    scheduler: TokenScheduler,
+    memory: Measurements,
+    configured: ScheduledDenseEncoder,
+    sparse: ScheduledSparseEncoder | None,
+) -> EncoderPool:
+    """Returns the pool of the encoders that collections are of."""
     terms = SparseModel(sparse.model_id, sparse.revision) if sparse else None
-    return DenseModel(encoder.model_id, encoder.revision, encoder.dim, encoder.codec, terms)
+    return EncoderPool(configured, terms, lambda model: open_encoder(settings, scheduler, memory, model))
 
 
 @asynccontextmanager
-async def catalog_of(
-    settings: Settings, encoder: ScheduledDenseEncoder, sparse: ScheduledSparseEncoder | None = None
-) -> AsyncIterator[Catalog]:
+async def catalog_of(settings: Settings, models: Models) -> AsyncIterator[Catalog]:
     """Opens the catalog of collections and closes it.
 
     Raises:
         DataFolderLocked: another process holds the data folder.
         ConfigError: there is no index of that kind.
     """
-    catalog = _open_catalog(settings, dense_model_of(encoder, sparse))
+    catalog = _open_catalog(settings, models)
     try:
         yield catalog
     finally:
@@ -136,30 +143,42 @@ class Chunking:
 AS_CONFIGURED = Chunking()
 
 
+EncoderOf: TypeAlias = Callable[[CollectionDefinition], ScheduledDenseEncoder]
+"""Returns the encoder of a collection's vectors."""
+
+
 class IndexerOf(Protocol):
-    """Makes the indexer of a collection."""
+    """Makes the indexer of a collection, whichever model it is of."""
 
     def __call__(self, index: Index, chunking: Chunking = AS_CONFIGURED) -> Indexer:
         """Returns an indexer that cuts documents so; it is cheap to make."""
         ...
 
 
-def indexer_of(
-    settings: ChunkingSettings,
-    encoder: ScheduledDenseEncoder,
-    scheduler: TokenScheduler,
-    sparse: ScheduledSparseEncoder | None = None,
-) -> IndexerOf:
-    """Returns what makes the indexer of a collection."""
+def chunkers_of(settings: ChunkingSettings) -> Callable[[ScheduledDenseEncoder, Chunking], Chunker]:
+    """Returns what makes the chunker of an encoder, and remembers the last ones."""
 
     @lru_cache(maxsize=64)
-    def chunker(chunking: Chunking) -> Chunker:
+    def chunker(encoder: ScheduledDenseEncoder, chunking: Chunking) -> Chunker:
         limit = settings.limit_tokens if chunking.limit_tokens is None else chunking.limit_tokens
         overlap = settings.overlap_tokens if chunking.overlap_tokens is None else chunking.overlap_tokens
         return chunker_of(ChunkingSettings(limit_tokens=limit, overlap_tokens=overlap), encoder)
 
+    return chunker
+
+
+def indexer_of(
+    settings: ChunkingSettings,
+    encoders: EncoderOf,
+    scheduler: TokenScheduler,
+    sparse: ScheduledSparseEncoder | None = None,
+) -> IndexerOf:
+    """Returns what makes the indexer of a collection."""
+    chunker = chunkers_of(settings)
+
     def made(index: Index, chunking: Chunking = AS_CONFIGURED) -> Indexer:
-        return Indexer(index, encoder, chunker(chunking), scheduler.bulk_threads, sparse)
+        encoder = encoders(index.definition)
+        return Indexer(index, encoder, chunker(encoder, chunking), scheduler.bulk_threads, sparse)
 
     return made
 
@@ -197,15 +216,16 @@ async def write_side(settings: Settings) -> AsyncIterator[WriteSide]:
         memory = measurements_of(settings)
         encoder = await asyncio.to_thread(open_encoder, settings, scheduler, memory)
         sparse = await asyncio.to_thread(open_sparse_encoder, settings, scheduler)
-        async with catalog_of(settings, encoder, sparse) as catalog:
-            yield WriteSide(catalog, indexer_of(settings.chunking, encoder, scheduler, sparse))
+        encoders = encoders_of(settings, scheduler, memory, encoder, sparse)
+        async with catalog_of(settings, encoders) as catalog:
+            yield WriteSide(catalog, indexer_of(settings.chunking, encoders.of, scheduler, sparse))
 
 
-def _open_catalog(settings: Settings, model: DenseModel) -> Catalog:
+def _open_catalog(settings: Settings, models: Models) -> Catalog:
     index = settings.index
     graph = GraphShape(index.hnsw_m, index.hnsw_ef_construct)
     if index.kind == "qdrant":
-        return _qdrant_catalog(index, graph, model)
+        return _qdrant_catalog(index, graph, models)
     options = IndexOptions(
         kind=ShardKind(index.kind),
         build_after_chunks=index.build_after_chunks,
@@ -213,11 +233,11 @@ def _open_catalog(settings: Settings, model: DenseModel) -> Catalog:
         search_ef=index.hnsw_ef,
         max_collections=index.max_collections,
     )
-    return EmbeddedCatalog(settings.data.folder, OneModel(model), options)
+    return EmbeddedCatalog(settings.data.folder, models, options)
 
 
-def _qdrant_catalog(index: IndexSettings, graph: GraphShape, model: DenseModel) -> Catalog:
+def _qdrant_catalog(index: IndexSettings, graph: GraphShape, models: Models) -> Catalog:
     # qdrant-client takes most of a second to import, and only this kind needs it.
     from indexers.qdrant.catalog import QdrantCatalog  # noqa: PLC0415
 
-    return QdrantCatalog(qdrant_options(index, graph), OneModel(model))
+    return QdrantCatalog(qdrant_options(index, graph), models)

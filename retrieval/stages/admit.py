@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from encoders.types import AsyncDenseEncoder
+from indexers.errors import CollectionMoved
 from indexers.index import Catalog, Index
 from indexers.schema import coerce_filter
-from indexers.types import CollectionKey
+from indexers.types import CollectionKey, Epoch
 from retrieval.admission import Admission
 from retrieval.clock import Stage
+from retrieval.collection_encoders import CollectionEncoders
 from retrieval.deadline import Deadline
 from retrieval.route import Priority
 from retrieval.scope import ModelRevisions, Scope
@@ -24,6 +27,7 @@ class Target:
     """What an admitted request reads."""
 
     index: Index
+    encoder: AsyncDenseEncoder  # of the index's vectors
     scope: Scope
     read_at_ns: int  # when the epoch in the scope was the newest, on the clock of time.monotonic_ns
 
@@ -34,7 +38,8 @@ class Gate:
 
     admission: Admission
     catalog: Catalog
-    models: ModelRevisions
+    encoders: CollectionEncoders
+    models: ModelRevisions  # but for the dense one, which is the collection's
 
     @asynccontextmanager
     async def admitted(
@@ -55,18 +60,27 @@ class Gate:
             yield target
 
     async def _open(self, request: RetrieveRequest) -> Target:
-        index = await self.catalog.open(CollectionKey(request.tenant, request.collection))
-        read_at_ns = time.monotonic_ns()
-        # Results are kept by epoch, so it must be the newest one; where nothing is kept, the search itself finds out.
-        epoch = await index.current_epoch() if request.thresholds.use_cache else index.epoch
+        index, read_at_ns, epoch = await self._newest(request)
         definition = index.definition
+        dense = f"{definition.dense_model_id}@{definition.dense_revision}"
         scope = Scope(
             tenant=request.tenant,
             data_policy=request.data_policy,
             collection=request.collection,
             incarnation=definition.created_at.isoformat(),
             epoch=epoch,
-            models=self.models,
+            models=replace(self.models, dense=dense),
             filter=None if request.filter is None else coerce_filter(request.filter, definition.fields),
         )
-        return Target(index, scope, read_at_ns)
+        return Target(index, self.encoders.of(definition), scope, read_at_ns)
+
+    async def _newest(self, request: RetrieveRequest) -> tuple[Index, int, Epoch]:
+        while True:
+            index = await self.catalog.open(CollectionKey(request.tenant, request.collection))
+            read_at_ns = time.monotonic_ns()
+            # Results are kept by epoch, so it must be the newest; where nothing is kept, the search itself finds out.
+            try:
+                epoch = await index.current_epoch() if request.thresholds.use_cache else index.epoch
+            except CollectionMoved:
+                continue
+            return index, read_at_ns, epoch

@@ -34,12 +34,13 @@ class DenseQuery:
 class DenseEmbedding:
     """Encodes queries ahead of all bulk work; the same query once for all who ask meanwhile."""
 
-    def __init__(self, encoder: AsyncDenseEncoder) -> None:
-        self._encoder = encoder
+    def __init__(self) -> None:
         self._flight: SingleFlight[Outcome[EncodedQuery]] = SingleFlight()
 
-    async def embed(self, query: str, shared_as: CacheKey | None, trace: Trace, deadline: Deadline) -> DenseQuery:
-        """Encodes a query; without `shared_as` for this request alone.
+    async def embed(
+        self, encoder: AsyncDenseEncoder, query: str, shared_as: CacheKey | None, trace: Trace, deadline: Deadline
+    ) -> DenseQuery:
+        """Encodes a query; without `shared_as`, a key that the model is part of, for this request alone.
 
         Raises:
             DeadlineExceeded: it was not computed in time.
@@ -47,15 +48,15 @@ class DenseEmbedding:
             SchedulerFull, SchedulerStopped: the encoder takes nothing.
         """
         if shared_as is None:
-            outcome, led = await self._encoder.encode_query(query, deadline.at_ns), True
+            outcome, led = await encoder.encode_query(query, deadline.at_ns), True
         else:
             # No caller's deadline is the work's: it is given up when the last one has left.
             async with deadline.bound(Stage.EMBED):
-                joined = await self._flight.run(shared_as, partial(self._encoder.encode_query, query, None))
+                joined = await self._flight.run(shared_as, partial(encoder.encode_query, query, None))
             outcome, led = joined.value, joined.led
         if led:
             trace.clock.charge(queue_ns=outcome.queue_ns, compute_ns=outcome.compute_ns)
-        vector = _value(self._encoder.model_id, outcome, deadline)
+        vector = _value(encoder.model_id, outcome, deadline)
         return DenseQuery(vector, outcome.token_count, outcome.truncated)
 
     async def close(self) -> None:

@@ -32,6 +32,7 @@ class LateQuery:
     """A query's token vectors, and where the passages' are looked for."""
 
     tokens: NDArray[np.float32]  # [tokens, codec.dim]
+    encoder: AsyncDenseEncoder  # that made them
     index: Index
     scope: Scope
     use_cache: bool
@@ -59,11 +60,9 @@ def skip_reason(thresholds: Thresholds, dense: DenseQuery | None) -> str:
 
 
 class LateInteraction:
-    """Scores passages by the token vectors of one encoder."""
+    """Scores passages by the token vectors of the encoder that a collection is of."""
 
-    def __init__(self, encoder: AsyncDenseEncoder, codes: TokenCodes) -> None:
-        self.model_id = encoder.model_id
-        self._encoder = encoder
+    def __init__(self, codes: TokenCodes) -> None:
         self._codes = codes
 
     async def score(self, query: LateQuery, passages: Sequence[Passage], trace: Trace) -> LateScores:
@@ -78,7 +77,7 @@ class LateInteraction:
             return LateScores(scores, 0)
         texts = [passages[place].embedding_text for place in missing]
         codes, computed = await self._computed(query, texts, trace)
-        scores[missing] = await asyncio.to_thread(self._compare, query.tokens, codes)
+        scores[missing] = await asyncio.to_thread(_compare, query, codes)
         return LateScores(scores, computed)
 
     async def _stored(self, query: LateQuery, passages: Sequence[Passage]) -> NDArray[np.float32]:
@@ -102,7 +101,7 @@ class LateInteraction:
 
     async def _encode(self, query: LateQuery, texts: Sequence[str], trace: Trace) -> dict[str, NDArray[np.uint8]]:
         try:
-            outcomes = await self._encoder.encode_passages(texts, WorkClass.ONLINE, query.share_ns)
+            outcomes = await query.encoder.encode_passages(texts, WorkClass.ONLINE, query.share_ns)
         except EncoderError as cause:
             raise LateIncomplete("unavailable") from cause
         trace.clock.charge(
@@ -121,7 +120,8 @@ class LateInteraction:
             raise LateIncomplete(reason) from failure
         return codes
 
-    def _compare(self, tokens: NDArray[np.float32], codes: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
-        codec = self._encoder.codec
-        assert codec is not None
-        return scores_of(tokens, codes, codec)
+
+def _compare(query: LateQuery, codes: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
+    codec = query.encoder.codec
+    assert codec is not None
+    return scores_of(query.tokens, codes, codec)

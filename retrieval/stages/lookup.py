@@ -10,7 +10,7 @@ from retrieval.answers.asking import Asked
 from retrieval.answers.gates import Match
 from retrieval.answers.store import Kept
 from retrieval.caching.caches import Caches
-from retrieval.caching.embeddings import CachedQuery
+from retrieval.caching.embeddings import CachedQuery, EmbeddingShape
 from retrieval.caching.keys import CacheKey
 from retrieval.caching.shared import Stored
 from retrieval.scope import Scope
@@ -25,6 +25,7 @@ class Wanted:
 
     request: RetrieveRequest
     scope: Scope
+    shape: EmbeddingShape  # of the vectors that the collection can be searched with
     result_key: CacheKey
     asked: Asked | None  # None when no answer is wanted
 
@@ -64,7 +65,7 @@ class _Looking:
         self._embedding_key = wanted.scope.embedding_key(wanted.request.query)
         self._tiers = {"results": "", "embeddings": ""}
         self._found = self._young(caches.results.get(wanted.result_key))
-        self._query = caches.embeddings.get(self._embedding_key) if self._embeds else None
+        self._query = self._fitting(caches.embeddings.get(self._embedding_key)) if self._embeds else None
         self._equal = None if wanted.asked is None else caches.answers.recall(wanted.asked)
         self._mark("memory")
 
@@ -88,7 +89,7 @@ class _Looking:
         if self._found is None:
             self._found = self._young(caches.results.take(self._wanted.result_key, there.get(self._wanted.result_key)))
         if self._query is None:
-            self._query = caches.embeddings.take(self._embedding_key, there.get(self._embedding_key))
+            self._query = self._fitting(caches.embeddings.take(self._embedding_key, there.get(self._embedding_key)))
         if self._equal is None and asked is not None:
             self._equal = caches.answers.take(asked, there.get(asked.key), self._query.encoded if self._query else None)
         self._mark("shared")
@@ -114,6 +115,10 @@ class _Looking:
         for name, value in (("results", self._found), ("embeddings", self._query)):
             if value is not None and not self._tiers[name]:
                 self._tiers[name] = tier
+
+    def _fitting(self, query: CachedQuery | None) -> CachedQuery | None:
+        """Returns vectors that are of the encoder's shape; a shared tier may hold anything under a key."""
+        return query if query is not None and query.shape == self._wanted.shape else None
 
     def _young(self, found: Found | None) -> Found | None:
         if found is None or self._control.no_cache:

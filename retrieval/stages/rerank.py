@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from encoders.types import AsyncDenseEncoder
 from indexers.index import Index
 from rerank.anytime import AnytimeReranker, Pool, Refined
 from rerank.calibrate import combine, probability, rank
@@ -37,6 +38,7 @@ class Question:
 
     request: RetrieveRequest
     dense: DenseQuery | None  # None when the query was not embedded
+    encoder: AsyncDenseEncoder  # of the index's vectors
     index: Index
     scope: Scope
 
@@ -81,7 +83,8 @@ class Cascade:
         assert question.dense is not None
         assert question.dense.encoded.tokens is not None
         thresholds = question.request.thresholds
-        query = LateQuery(question.dense.encoded.tokens, question.index, question.scope, thresholds.use_cache, share_ns)
+        encoder, tokens = question.encoder, question.dense.encoded.tokens
+        query = LateQuery(tokens, encoder, question.index, question.scope, thresholds.use_cache, share_ns)
         late = await self._late.score(query, [hit.passage for hit in pool], trace)
         scores = thresholds.mixture.before(_scores(pool), late.scores)
         scored = [
@@ -89,7 +92,7 @@ class Cascade:
             for hit, score, opinion in zip(pool, scores, late.scores, strict=True)
         ]
         order = rank(scores, scores, np.arange(len(pool)), [hit.passage.chunk_id for hit in pool])
-        return [scored[place] for place in order], LateReport(self._late.model_id, len(pool), late.computed)
+        return [scored[place] for place in order], LateReport(encoder.model_id, len(pool), late.computed)
 
     async def _by_cross_encoder(
         self, question: Question, pool: list[Hit], report: RerankReport, share_ns: int, trace: Trace

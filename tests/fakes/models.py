@@ -19,7 +19,7 @@ class SomeModels:
         """The first one."""
         return self._models[0]
 
-    async def of(self, definition: CollectionDefinition) -> DenseModel:
+    async def model_of(self, definition: CollectionDefinition) -> DenseModel:
         """Returns the one that the collection is of. Raises: ModelMismatch."""
         for model in self._models:
             try:

@@ -183,7 +183,7 @@ SIMILAR = "Please tell me how tight valve 7 is"
 
 async def teach(rig: Rig, label_count: int = 900) -> None:
     """Gives the collection's risk control the evidence that answers to such questions serve well."""
-    encoder = rig.app.engines.encoder
+    encoder = rig.app.encoder
     asked, stored = [(await encoder.encode_query(text, None)).value for text in (SIMILAR, QUESTION)]
     assert asked is not None
     assert stored is not None

@@ -22,10 +22,10 @@ from indexers.ingest import Indexer
 from indexers.options import ShardKind
 from indexers.types import Candidates, CollectionKey, Document, SearchQuery
 from retrieval.admission import Admission
-from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.open import open_caches
 from retrieval.caching.shared import NoSharedTier
 from retrieval.client import Client, retrieve_request
+from retrieval.collection_encoders import OneEncoder
 from retrieval.dispatch.open import dispatcher_over
 from retrieval.identity import Authenticator
 from retrieval.live import LiveSettings
@@ -166,8 +166,8 @@ async def _serving(catalog: CountedCatalog) -> AsyncIterator[Served]:
 
     live = LiveSettings(load(), load)
     encoder, backend, admission = HeldEncoder(), ScriptedBackend(), Admission(2 * CALLERS, CALLERS, 10_000)
-    caches = open_caches(live, EmbeddingShape(encoder.dim, 0), NoSharedTier())
-    engines = Engines(catalog, encoder, caches, None, passage_counter(), dispatcher_over(backend))
+    caches = open_caches(live, NoSharedTier())
+    engines = Engines(catalog, OneEncoder(encoder), caches, None, passage_counter(), dispatcher_over(backend))
     pipeline = Pipeline(engines, admission, live)
     guard = Guard(Authenticator(live.current.auth), Limits(live), Metrics(), Drain())
     server = grpc.aio.server(interceptors=[guard], options=channel_options(live.current.server))

@@ -11,7 +11,6 @@ import pytest
 from encoders.types import WorkClass
 from indexers.types import CollectionKey, Document
 from retrieval.answers.operating import Verdict, answer_key
-from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.open import open_caches
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
@@ -61,11 +60,9 @@ async def processes(tmp_path: Path) -> AsyncIterator[tuple[_Process, _Process]]:
         index = await app.engines.catalog.create(CollectionKey("acme", "docs"), {}, "")
         document = Document("valve", "Valve 7", "Valve 7 is tightened to 40 newton metres. Use a wrench.")
         await app.indexer_of(index).upsert([document], WorkClass.BULK)
-        encoder = app.engines.encoder
-        shape = EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)
         made = []
         for _ in range(2):
-            engines = replace(app.engines, caches=open_caches(live, shape, tier))
+            engines = replace(app.engines, caches=open_caches(live, tier))
             made.append(_Process(engines, Pipeline(engines, app.pipeline._gate.admission, live), live))
         yield made[0], made[1]
         for process in made:

@@ -16,7 +16,7 @@ from retrieval.answers.guard import read_facts
 from retrieval.answers.operating import answer_key
 from retrieval.answers.store import Kept
 from retrieval.caching.caches import Caches
-from retrieval.caching.embeddings import CachedQuery, EmbeddingShape
+from retrieval.caching.embeddings import CachedQuery
 from retrieval.caching.keys import Purpose
 from retrieval.caching.open import open_caches
 from retrieval.caching.operating import Chosen, Forgotten, figures_of, forget
@@ -57,7 +57,7 @@ def tier() -> MemoryTier:
 def caches(tier: MemoryTier) -> Caches:
     """Caches with values of two tenants and two collections."""
     live = LiveSettings(loaded := Loaded(Settings(), {}, None), lambda: loaded)
-    made = open_caches(live, EmbeddingShape(2), tier)
+    made = open_caches(live, tier)
     for tenant in ("acme", "beta"):
         made.embeddings.put(cache_key("q", tenant, "", Purpose.EMBEDDING), CachedQuery(EncodedQuery(VECTOR, None), 3))
         made.token_codes.put(cache_key("t", tenant, "", Purpose.TOKEN_CODES), np.zeros((2, 4), dtype=np.uint8))

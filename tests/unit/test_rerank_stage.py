@@ -83,12 +83,12 @@ class Rig:
         """Runs the stage once, with a new trace."""
         codes = Tiered(S3Fifo("codes", 1_000_000, token_codes.size_of))
         scores = memory_scores()
-        self.cascade = self.cascade or Cascade(LateInteraction(self.encoder, codes), self.cross, scores)
+        self.cascade = self.cascade or Cascade(LateInteraction(codes), self.cross, scores)
         self.trace = Trace(StageClock())
         request = RetrieveRequest("r", "acme", "docs", self.query, None, self.thresholds)
         vectors = word_vectors(self.query, CODEC.dim) / np.float32(max(1, len(self.query.split())))
         dense = DenseQuery(EncodedQuery(np.ones(1, np.float32), vectors if self.tokens else None), 2, False)
-        question = Question(request, dense, self.index, SCOPE)  # type: ignore[arg-type]
+        question = Question(request, dense, self.encoder, self.index, SCOPE)  # type: ignore[arg-type]
         with self.trace.clock.stage(Stage.RERANK):
             return await self.cascade.rerank(question, hits, self.trace, Deadline.after(seconds))
 
@@ -201,7 +201,7 @@ async def test_sparse_mode_is_reranked_by_the_cross_encoder_alone() -> None:
     request = RetrieveRequest("r", "acme", "docs", "q", None, thresholds)
     trace = Trace(StageClock())
     with trace.clock.stage(Stage.RERANK):
-        question = Question(request, None, rig.index, SCOPE)  # type: ignore[arg-type]
+        question = Question(request, None, rig.encoder, rig.index, SCOPE)  # type: ignore[arg-type]
         [hit] = await rig.cascade.rerank(question, hits_of("soup"), trace, Deadline.after(10))
     assert hit.score == pytest.approx((0.4 * 0.9 + 1.0 * 0.5) / 1.4)
     assert trace.rerank is not None

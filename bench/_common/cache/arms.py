@@ -21,11 +21,11 @@ from bench._common.traces.events import Ask
 from indexers.index import Catalog
 from retrieval.admission import Admission
 from retrieval.answers.risks import Learned
-from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.memory import MemoryFigures
 from retrieval.caching.open import open_caches
 from retrieval.caching.shared import NoSharedTier
 from retrieval.clock import StageClock
+from retrieval.collection_encoders import OneEncoder
 from retrieval.deadline import Deadline
 from retrieval.dispatch.open import dispatcher_over
 from retrieval.live import LiveSettings
@@ -75,9 +75,8 @@ class Arm:
         live = LiveSettings(loaded, lambda: loaded)
         counter = RememberingCounter(encoders.dense.tokenization, knows_passages=True)
         oracle = Oracle(counter)
-        shape = EmbeddingShape(encoder.dim, encoder.codec.dim if encoder.codec else 0)
-        caches = open_caches(live, shape, NoSharedTier())
-        engines = Engines(catalog, encoder, caches, None, counter, dispatcher_over(oracle))
+        caches = open_caches(live, NoSharedTier())
+        engines = Engines(catalog, OneEncoder(encoder), caches, None, counter, dispatcher_over(oracle))
         bounds = settings.admission
         admission = Admission(bounds.max_concurrent, bounds.max_queued, bounds.max_wait_ms)
         return cls(name, settings, oracle, Pipeline(engines, admission, live), engines)

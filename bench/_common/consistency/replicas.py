@@ -12,10 +12,10 @@ from indexers.index import Catalog
 from indexers.ingest import Indexer
 from indexers.types import CollectionKey, Document
 from retrieval.admission import Admission
-from retrieval.caching.embeddings import EmbeddingShape
 from retrieval.caching.open import open_caches, open_shared_tier
 from retrieval.caching.redis.tier import RedisTier
 from retrieval.caching.shared import SharedTier
+from retrieval.collection_encoders import OneEncoder
 from retrieval.dispatch.open import dispatcher_over
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Engines, Pipeline
@@ -38,10 +38,10 @@ class Replica:
     def _open(self) -> None:
         self.live = LiveSettings(self._load(), self._load)
         self.tier: SharedTier = open_shared_tier(self.live.current.cache.redis)
-        self.caches = open_caches(self.live, EmbeddingShape(self._encoder.dim, 0), self.tier)
+        self.caches = open_caches(self.live, self.tier)
         engines = Engines(
             catalog=self.catalog,
-            encoder=self._encoder,
+            encoders=OneEncoder(self._encoder),
             caches=self.caches,
             reranker=None,
             counter=passage_counter(),

@@ -32,7 +32,7 @@ from indexers.sources.open import open_source
 from indexers.sources.source import ItemRef
 from indexers.types import CollectionDefinition, Document, FieldType
 from retrieval.jobs.ray.rows import Changed, Failed, ItemRead, ItemToRead, Made, Ready, Row, Unchanged, packed, unpacked
-from retrieval.server.engines import Chunking, indexer_of, open_encoder, scheduler_of
+from retrieval.server.engines import Chunking, indexer_of, open_encoder, open_sparse_encoder, scheduler_of
 from retrieval.settings import Settings
 
 
@@ -136,9 +136,10 @@ class EncodeStage:
     def __init__(self, options: StageOptions) -> None:
         self._stack = ExitStack()
         scheduler = self._stack.enter_context(scheduler_of(options.settings))
-        encoder = open_encoder(options.settings, scheduler)
+        encoder = open_encoder(options.settings, scheduler, model=options.definition.dense_source)
+        sparse = open_sparse_encoder(options.settings, scheduler)
         index: Any = _Defined(options.definition)
-        made = indexer_of(options.settings.chunking, encoder, scheduler)
+        made = indexer_of(options.settings.chunking, lambda _: encoder, scheduler, sparse)
         self._indexer: Indexer = made(index, options.chunking)
         self._loop = asyncio.new_event_loop()
 
