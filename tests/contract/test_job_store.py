@@ -405,6 +405,30 @@ async def test_store_keeps_failures_until_they_succeed(queue: Queue) -> None:
     assert (left.document_id, left.run_id, left.attempt) == ("b#2", claim.run.run_id, 1)
 
 
+@pytest.mark.parametrize(
+    ("states", "letters"),
+    [
+        ((DocumentState.FAILED, DocumentState.PARSED), ["old"]),
+        ((DocumentState.UNCHANGED, DocumentState.PARSED), ["old"]),
+        ((DocumentState.FAILED, DocumentState.VERIFIED), []),
+        ((DocumentState.VERIFIED, DocumentState.FAILED), ["new"]),
+    ],
+)
+async def test_store_takes_the_last_of_a_document_that_one_call_names_twice(
+    queue: Queue, states: tuple[DocumentState, ...], letters: list[str]
+) -> None:
+    """Only the last state in a call counts, for the dead letter too: one of before is kept, replaced or forgotten."""
+    claim = await queue.start("a")
+    run_id = claim.run.run_id
+    await queue.store.lease_items(run_id, "w1", 1, LEASE_S)
+    await queue.store.record(run_id, "w1", [document("one", A, DocumentState.FAILED, kind="old")])
+    kinds = ["new" if state is DocumentState.FAILED else "" for state in states]
+    named = [document("one", A, state, kind=kind) for state, kind in zip(states, kinds, strict=True)]
+    await queue.store.record(run_id, "w1", named)
+    assert (await queue.run(claim)).documents == {states[-1]: 1}
+    assert [one.kind for one in await queue.store.failures(KEY)] == letters
+
+
 async def test_store_queues_the_failures_alone_when_asked_to(queue: Queue) -> None:
     """Such a run needs no scan: each item with a dead letter is queued once, as it was listed."""
     with pytest.raises(JobError, match="no failures that could be tried again"):

@@ -220,6 +220,9 @@ local function note(document, old, new)
     tally(new, 1)
     call('ZADD', run .. ':is:' .. new[WHERE], 0, document)
     call('HSET', run .. ':documents', document, cmsgpack.pack(new))
+end
+
+local function note_failure(document, new)
     if new[WHERE] == 'failed' then
         local item = item_of(run, new[URI]) or {0, document, '', '0'}
         note_letter(new[URI], document, {id, document, new[REASON], new[KIND], new[TRIED], exact(now), item[NAME],
@@ -229,12 +232,17 @@ local function note(document, old, new)
     end
 end
 
+local last = {} -- of each document: only that is a failure, or a success
 for at = 4, #ARGV, 10 do
     local document, new = ARGV[at], {unpack(ARGV, at + 1, at + 9)}
     local found = call('HGET', run .. ':documents', document)
     local old = found and cmsgpack.unpack(found)
-    if holds(new[URI]) and not is_lesser(old, new) then note(document, old, new) end
+    if holds(new[URI]) and not is_lesser(old, new) then
+        note(document, old, new)
+        last[document] = new
+    end
 end
+for document, new in pairs(last) do note_failure(document, new) end
 return 0
 """
 )
