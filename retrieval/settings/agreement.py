@@ -14,7 +14,9 @@ from retrieval.settings.routing import RouteRule
 from retrieval.settings.service import ApiKey
 
 if TYPE_CHECKING:
+    from retrieval.settings.caching import RedisSettings
     from retrieval.settings.generation import GenerationSettings
+    from retrieval.settings.jobs import JobsSettings
 
 
 def generation_faults(generation: GenerationSettings) -> Iterator[str]:
@@ -57,6 +59,12 @@ def port_faults(ports: Iterable[tuple[str, int]]) -> Iterator[str]:
     for path, port in ports:
         if port and taken.setdefault(port, path) != path:
             yield f"{path}: {port} is {taken[port]} too; choose another"
+
+
+def store_faults(jobs: JobsSettings, redis: RedisSettings) -> Iterator[str]:
+    """Yields what is missing for the store of jobs."""
+    if jobs.store == "redis" and not redis.url.get_secret_value():
+        yield "cache.redis.url: jobs.store = 'redis' needs it; name the server"
 
 
 def _rule_faults(generation: GenerationSettings) -> Iterator[str]:

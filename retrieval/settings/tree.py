@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from retrieval.settings.agreement import policy_faults, port_faults
+from retrieval.settings.agreement import policy_faults, port_faults, store_faults
 from retrieval.settings.base import Section
 from retrieval.settings.caching import CacheSettings
 from retrieval.settings.engines import ChunkingSettings, EncodersSettings, IndexSettings, RerankSettings
@@ -77,6 +77,11 @@ class Settings(Section):
             ("http.port", self.http.port),
             ("server.metrics_port", self.server.metrics_port),
         )
-        if faults := [*port_faults(ports), *policy_faults(self.generation.routing.rules, self.auth.keys)]:
+        faults = [
+            *port_faults(ports),
+            *policy_faults(self.generation.routing.rules, self.auth.keys),
+            *store_faults(self.jobs, self.cache.redis),
+        ]
+        if faults:
             raise ValueError("; ".join(faults))
         return self

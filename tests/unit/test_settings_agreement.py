@@ -87,6 +87,7 @@ def test_rule_that_can_apply_and_be_met_is_taken(settings: dict[str, Any]) -> No
         ),
         ({"cache.policies": [{"collection": "Not A Name"}]}, "cache.policies.0.collection"),
         ({"cache.policies": [{"field": "f ", "value": "x"}]}, "cache.policies.0.field"),
+        ({"jobs.store": "redis"}, "cache.redis.url: jobs.store = 'redis' needs it"),
     ],
 )
 def test_settings_that_do_not_agree_are_refused(settings: dict[str, Any], named: str) -> None:
@@ -98,7 +99,8 @@ def test_settings_that_agree_are_taken() -> None:
     """Nothing of this is refused where there is a model, and ports of 0 are none."""
     conversation = {"rewrite": "model", "summarise": True, "rewrite_backend": "llm", "history_tokens": 160}
     generation = {f"generation.conversation.{name}": value for name, value in conversation.items()}
-    load_settings(None, {}, BOTH | generation | {"server.port": 0, "generation.max_output_tokens": 4096})
+    jobs = {"jobs.store": "redis", "cache.redis.url": "redis://queue:6379"}
+    load_settings(None, {}, BOTH | generation | jobs | {"server.port": 0, "generation.max_output_tokens": 4096})
 
 
 def test_every_fault_of_a_section_is_told_at_once() -> None:
