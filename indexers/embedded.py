@@ -163,6 +163,10 @@ class EmbeddedIndex:
         coerced = coerce_filter(filter, state.definition.fields)
         return await self._scan(lambda: self._count(coerced, state))
 
+    async def sample_texts(self, count: int) -> list[str]:
+        """Returns the texts of up to so many chunks, chosen by chance."""
+        return await self._scan(lambda: self._scans.sample_texts(count))
+
     async def redefine(self, fields: dict[str, FieldType], description: str) -> None:
         """Changes the schema and the description; stored metadata is coerced to newly declared fields.
 

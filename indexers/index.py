@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from encoders.term_statistics import TermStatistics
 from indexers.filters import Filter
+from indexers.migrating.migration import Migration
 from indexers.types import (
     Candidates,
     CollectionDefinition,
@@ -178,6 +179,10 @@ class Catalog(Protocol):
 
         Raises: CollectionNotFound, SchemaConflict.
         """
+        ...
+
+    def migration(self, key: CollectionKey) -> Migration:
+        """Returns what moves a collection to another model. Raises: CollectionNotFound, at the latest when used."""
         ...
 
     async def delete(self, key: CollectionKey) -> None:

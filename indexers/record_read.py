@@ -137,6 +137,10 @@ class RecordReader:
             yield from (unpack_terms(blob) for _, blob in rows)
             last = rows[-1][0]
 
+    def sample_texts(self, count: int) -> list[str]:
+        """Returns the texts of up to so many chunks that are there now, chosen by chance."""
+        return [text for (text,) in self._rows(_SAMPLE_TEXTS, (count,))]
+
     def removed_rows(self, after_sequence: int, sequence: int) -> NDArray[np.int64]:
         """Returns the chunk rows that were live at the first sequence and no longer are at the second."""
         rows = self._rows(_REMOVED, {"after": after_sequence, "sequence": sequence})
@@ -188,6 +192,12 @@ _CHUNK_IDS = """
 SELECT chunk_id FROM documents JOIN chunks USING (document_row)
 WHERE document_id = :id AND added_sequence <= :sequence AND ifnull(removed_sequence, :sequence + 1) > :sequence
 ORDER BY ordinal
+"""
+_SAMPLE_TEXTS = """
+SELECT text FROM chunks WHERE chunk_row IN (
+    SELECT chunk_row FROM chunks JOIN documents USING (document_row) WHERE removed_sequence IS NULL
+    ORDER BY random() LIMIT ?
+)
 """
 _METADATA = """
 SELECT metadata, chunk_count FROM documents

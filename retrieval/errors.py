@@ -13,6 +13,8 @@ RetrievalError
 ├── FlightCancelled             work that requests share was cancelled, and not because they left
 ├── FollowerBehind              a reader of a shared stream fell too far behind
 ├── NotCached                   only what is cached was asked for, and it is not
+├── MigrationActive             another migration of the collection is under way
+├── MigrationRefused            what a migration has built is worse than it may be
 ├── AnswerNotFound              no cached answer has that key
 ├── BackendError                the answer's backend
 │   ├── BackendUnknown          no backend of that name
@@ -131,6 +133,23 @@ class NotCached(RetrievalError):
     def __init__(self, what: str) -> None:
         super().__init__(f"no cached {what} serves this request; ask again without cache_control.only_if_cached")
         self.what = what
+
+
+class MigrationActive(RetrievalError):
+    """Another migration of the collection is under way."""
+
+    def __init__(self, collection: str, model: str) -> None:
+        super().__init__(f"collection {collection!r} is being moved to {model}; wait for that, or cancel it")
+        self.collection = collection
+        self.model = model
+
+
+class MigrationRefused(RetrievalError):
+    """What a migration has built is worse than it may be; the collection serves as before."""
+
+    def __init__(self, collection: str, reason: str) -> None:
+        super().__init__(f"collection {collection!r} does not move: {reason}")
+        self.collection = collection
 
 
 class AnswerNotFound(RetrievalError):

@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from encoders.term_statistics import TermStatistics
 from indexers.builder import run_build
 from indexers.definition import is_of
 from indexers.embedded import EmbeddedIndex
@@ -32,11 +31,12 @@ from indexers.homes import (
     write_homes,
 )
 from indexers.migrating.following import Following
-from indexers.migrating.migration import Check, Destination, Progress, Standing, described, same_vectors
+from indexers.migrating.migration import Check, Destination, Progress, Standing, same_vectors
+from indexers.migrating.searched import SearchedIndex
 from indexers.options import DenseModel, IndexOptions
 from indexers.record_read import read_definition
 from indexers.record_schema import create_record
-from indexers.types import Candidates, CollectionDefinition, CollectionKey, SearchQuery
+from indexers.types import CollectionDefinition, CollectionKey
 
 _LAST_DOCUMENTS = 64  # that are encoded while writers wait
 _ROUNDS = 20
@@ -69,7 +69,7 @@ class EmbeddedMigration:
             serving = await self._definition(read_homes(self._folder).serving)
             if is_of(serving, to.model):
                 return
-            definition = described(serving, to)
+            definition = to.described(serving)
             home = await self._begun(definition)
             following = await asyncio.to_thread(Following, serving_home(self._folder), self._folder / home, to.encode)
             try:
@@ -192,29 +192,16 @@ class EmbeddedMigration:
         remove_home(self._folder, home)
 
 
-class BuiltHome:
+class BuiltHome(SearchedIndex):
     """A home that was built and does not serve."""
 
     def __init__(self, index: EmbeddedIndex) -> None:
-        self._index = index
+        super().__init__(index)
+        self._home = index
 
-    @property
-    def definition(self) -> CollectionDefinition:
-        """What it promises."""
-        return self._index.definition
-
-    @property
-    def statistics(self) -> TermStatistics:
-        """The term statistics of its generation."""
-        return self._index.statistics
-
-    async def search(self, query: SearchQuery) -> Candidates:
-        """Searches it."""
-        return await self._index.search(query, None)
-
-    async def documents_of(self, chunk_ids: Sequence[str]) -> list[str]:
-        """Returns the id of each chunk's document."""
-        return [one.document_id for one in await self._index.fetch(chunk_ids)]
+    async def texts(self, count: int) -> list[str]:
+        """Returns the texts of up to so many chunks, chosen by chance."""
+        return await self._home.sample_texts(count)
 
 
 def _number(generations: Generations) -> int:

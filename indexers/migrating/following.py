@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from indexers.homes import RECORD
@@ -38,17 +38,24 @@ class Following:
 
     async def bring_all(self, progress: Progress | None) -> None:
         """Brings every document up to date, and takes out those that are gone."""
-        total, looked = (await asyncio.to_thread(self._followed.head)).counts.documents, 0
-        async for ids in _pages(self._followed):
-            await self.bring(ids)
-            looked += len(ids)
+        total, done = (await asyncio.to_thread(self._followed.head)).counts.documents, 0
+
+        def looked(count: int) -> None:
+            nonlocal done
+            done += count
             if progress is not None:
-                progress(max(total, looked), looked)
+                progress(max(total, done), done)
+
+        async for ids in _pages(self._followed):
+            await self.bring(ids, looked)
         async for ids in _pages(self._held):
             await self.bring(ids)
 
-    async def bring(self, ids: Sequence[str]) -> None:
-        """Brings some documents up to date: those that are gone go, those that differ are encoded."""
+    async def bring(self, ids: Sequence[str], looked: Callable[[int], None] = lambda _: None) -> None:
+        """Brings some documents up to date: those that are gone go, those that differ are encoded.
+
+        `looked` hears how many more were looked at.
+        """
         ours = await asyncio.to_thread(self._followed.standing, ids)
         theirs = await asyncio.to_thread(self._held.standing, ids)
         if gone := [one for one in theirs if one not in ours]:
@@ -56,14 +63,15 @@ class Following:
         behind = {
             name: one for name, one in ours.items() if name not in theirs or theirs[name].sequence != one.sequence
         }
+        looked(len(ids) - len(behind))
         window: deque[asyncio.Task[list[tuple[Version, EncodedDocument]]]] = deque()
         try:
             for batch in _batches(behind):
                 window.append(asyncio.create_task(self._encoded(await self._versions(batch))))
                 if len(window) == _BATCHES_IN_FLIGHT:
-                    await self._write(window)
+                    looked(await self._write(window))
             while window:
-                await self._write(window)
+                looked(await self._write(window))
         finally:
             for task in window:
                 task.cancel()
@@ -115,10 +123,11 @@ class Following:
         encoded = await self._encode([one.document for one in versions])
         return list(zip(versions, encoded, strict=True))
 
-    async def _write(self, window: deque[asyncio.Task[list[tuple[Version, EncodedDocument]]]]) -> None:
+    async def _write(self, window: deque[asyncio.Task[list[tuple[Version, EncodedDocument]]]]) -> int:
         made = await window[0]
         window.popleft()
         await asyncio.to_thread(self._mirror.put, made, ())
+        return len(made)
 
 
 async def _pages(record: FollowedRecord) -> AsyncIterator[list[str]]:

@@ -29,6 +29,10 @@ class Destination:
     token_vectors: bool
     """Whether token vectors are stored, if the model has any."""
 
+    def described(self, serving: CollectionDefinition) -> CollectionDefinition:
+        """Returns the definition of a collection as it is to be."""
+        return described(serving, self.model, self.source, token_vectors=self.token_vectors)
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -39,8 +43,8 @@ class Standing:
     previous: CollectionDefinition | None = None
 
 
-class Built(Protocol):
-    """What was built and does not serve yet."""
+class Searched(Protocol):
+    """What can be searched: what serves, or what was built and does not serve yet."""
 
     @property
     def definition(self) -> CollectionDefinition:
@@ -53,11 +57,19 @@ class Built(Protocol):
         ...
 
     async def search(self, query: SearchQuery) -> Candidates:
-        """Searches it as it would be searched when it serves."""
+        """Searches it as requests do, without a filter."""
         ...
 
     async def documents_of(self, chunk_ids: Sequence[str]) -> list[str]:
         """Returns the id of each chunk's document."""
+        ...
+
+
+class Built(Searched, Protocol):
+    """What was built and does not serve yet."""
+
+    async def texts(self, count: int) -> list[str]:
+        """Returns the texts of up to so many chunks, chosen by chance."""
         ...
 
 
@@ -96,11 +108,13 @@ class Migration(Protocol):
         ...
 
 
-def described(serving: CollectionDefinition, to: Destination) -> CollectionDefinition:
+def described(
+    serving: CollectionDefinition, model: DenseModel, source: str, *, token_vectors: bool
+) -> CollectionDefinition:
     """Returns the definition of a collection as it is to be."""
     fields, description = serving.fields, serving.description
-    made = new_definition(serving.key, fields, description, to.model, token_vectors=to.token_vectors)
-    return replace(made, created_at=serving.created_at, dense_source=to.source)
+    made = new_definition(serving.key, fields, description, model, token_vectors=token_vectors)
+    return replace(made, created_at=serving.created_at, dense_source=source)
 
 
 def same_vectors(one: CollectionDefinition, other: CollectionDefinition) -> bool:

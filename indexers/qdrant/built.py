@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 from encoders.term_statistics import TermStatistics
@@ -11,6 +12,8 @@ from indexers.qdrant.names import PhysicalNames
 from indexers.qdrant.searching import candidates_of, search_requests
 from indexers.qdrant.store import QdrantStore
 from indexers.types import Candidates, CollectionDefinition, SearchQuery
+
+_LISTED = 10  # times as many as are wanted
 
 
 class BuiltPair:
@@ -36,6 +39,15 @@ class BuiltPair:
         """Searches it."""
         requests = search_requests(query, of_tenant(self._names.key.tenant), self._store.options)
         return candidates_of(query, await self._store.search(self._pair.chunks, requests))
+
+    async def texts(self, count: int) -> list[str]:
+        """Returns the texts of up to so many chunks, chosen by chance among the first that the server lists."""
+        found: list[str] = []
+        async for batch in self._store.scroll(self._pair.chunks, of_tenant(self._names.key.tenant), ["text"]):
+            found += [str((one.payload or {})["text"]) for one in batch]
+            if len(found) >= _LISTED * count:
+                break
+        return random.sample(found, min(count, len(found)))
 
     async def documents_of(self, chunk_ids: Sequence[str]) -> list[str]:
         """Returns the id of each chunk's document."""

@@ -17,7 +17,7 @@ from functools import partial
 from encoders.term_statistics import TermStatistics
 from indexers.definition import is_of, no_statistics
 from indexers.errors import BuildFailed, CollectionNotFound
-from indexers.migrating.migration import Check, Destination, Progress, Standing, described, same_vectors
+from indexers.migrating.migration import Check, Destination, Progress, Standing, same_vectors
 from indexers.qdrant.built import BuiltPair
 from indexers.qdrant.conditions import of_tenant
 from indexers.qdrant.documents import create_documents, document_ids, touched_since
@@ -87,7 +87,7 @@ class QdrantMigration:
             state = await self._settle(found)
             if is_of(state.definition, to.model):
                 return
-            definition, previous = described(state.definition, to), (await self._plan()).previous
+            definition, previous = to.described(state.definition), (await self._plan()).previous
             if previous is not None and same_vectors(previous.described(), definition):
                 await self._go_back(
                     state, replace(previous, definition=definition_to_json(definition)), to, check, claim

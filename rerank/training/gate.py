@@ -6,7 +6,6 @@ when the mean over the sets rises by `least_gain` and no set falls by more than 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.calibrate import Mixture, combine, rank
+from rerank.ndcg import NDCG_CUT, ndcg
 from rerank.training.pools import Pool
 
-NDCG_CUT = 10
 SHARES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 """The weights that are tried, as shares of what fusion and late interaction weigh together."""
 
@@ -90,12 +89,6 @@ def choose_weight(dev: Mapping[str, Sequence[ScoredPool]], base: Mixture, gate: 
     return chosen
 
 
-def ndcg(ranking: Sequence[str], relevant: Mapping[str, int], cut: int = NDCG_CUT) -> float:
-    """Returns the discounted gain of the first `cut` over the best possible one (Jarvelin and Kekalainen, 2002)."""
-    best = _discounted(sorted(relevant.values(), reverse=True)[:cut])
-    return _discounted([relevant.get(text_id, 0) for text_id in ranking[:cut]]) / best if best else 0.0
-
-
 def _ndcg_of(scored: ScoredPool, mixture: Mixture) -> float:
     pool, count = scored.pool, scored.pool.found_count
     scores = pool.base(mixture)[:count]
@@ -105,7 +98,3 @@ def _ndcg_of(scored: ScoredPool, mixture: Mixture) -> float:
     # A document stands at the place of its best passage.
     ranking = list(dict.fromkeys(pool.text_ids[place] for place in order))
     return ndcg(ranking, pool.relevant)
-
-
-def _discounted(gains: Sequence[int]) -> float:
-    return sum(gain / math.log2(place + 1) for place, gain in enumerate(gains, 1))

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from rerank.calibrate import Mixture
+from rerank.ndcg import NDCG_CUT
 from rerank.training.errors import NotBetter
-from rerank.training.gate import NDCG_CUT, Gate, SetFigures, mean_gain
+from rerank.training.gate import Gate, SetFigures, mean_gain
 
 CARD = "MODEL_CARD.md"
 

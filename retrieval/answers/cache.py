@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from encoders.types import EncodedQuery
+from indexers.types import CollectionKey
 from retrieval.answers.agreement import answers_agree
 from retrieval.answers.asking import Asked
 from retrieval.answers.entry import Answer, Cited, Seen, decode, encode, fingerprint
@@ -70,6 +71,10 @@ class AnswerCache:
     async def save(self) -> None:
         """Saves what was learned since the last time, and makes good what could not be done then."""
         await self._risks.save()
+
+    async def unlearn(self, collection: CollectionKey) -> None:
+        """Forgets what was learned of similar questions to a collection, here and on disk."""
+        await self._risks.unlearn(collection)
         await self.operations.delete_again()
 
     def recall(self, asked: Asked) -> Kept | None:

@@ -54,6 +54,10 @@ class LearnedFiles:
         except OSError as error:
             _log.warning("learned_not_written", collection=collection.collection, error=str(error))
 
+    def remove(self, collection: CollectionKey) -> None:
+        """Removes what was written of a collection."""
+        self._file(collection).unlink(missing_ok=True)
+
     def _file(self, collection: CollectionKey) -> Path:
         name = digest_of((collection.tenant, collection.collection, self._model), _NAME_BYTES).hex()
         return self._folder / f"{name}.risk"

@@ -73,6 +73,12 @@ class Risks:
                 learned.changed = False
                 await asyncio.to_thread(self._files.save, collection, learned.control.content())
 
+    async def unlearn(self, collection: CollectionKey) -> None:
+        """Forgets what was learned of a collection, here and on disk."""
+        self._learned.pop(collection, None)
+        if self._files is not None:
+            await asyncio.to_thread(self._files.remove, collection)
+
     def count_served(self, collection: CollectionKey) -> None:
         """Counts an answer that served a question in other words."""
         self._of(collection).served += 1

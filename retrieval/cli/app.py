@@ -20,6 +20,7 @@ from retrieval.cli import (
     info,
     jobs,
     keys,
+    migrate,
     models,
     rerank_train,
     retrieve,
@@ -65,6 +66,8 @@ app.command("serve")(serve.serve)
 app.command("index")(index.index)
 app.command("ask")(ask.ask)
 app.command("retrieve")(retrieve.retrieve)
+collections.commands.command("migrate")(migrate.migrate)
+collections.commands.command("migration")(migrate.migration)
 collections.commands.command("transfer")(transfer.transfer)
 app.add_typer(collections.commands, name="collections")
 app.add_typer(documents.commands, name="documents")

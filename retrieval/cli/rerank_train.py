@@ -141,7 +141,8 @@ def _provenance(trained: Trained, file: PlanFile) -> Provenance:
 def _show(trained: Trained, as_json: bool) -> None:
     import numpy as np
 
-    from rerank.training.gate import NDCG_CUT, Gate
+    from rerank.ndcg import NDCG_CUT
+    from rerank.training.gate import Gate
 
     objection = Gate().objection(trained.test)
     if as_json:

@@ -17,6 +17,7 @@ from headrace.v1 import index_pb2 as index
 from headrace.v1 import retrieval_pb2 as retrieval
 from retrieval.client.jobs import Jobs
 from retrieval.client.messages import filter_message, import_messages, retrieve_request
+from retrieval.client.migrations import Migrations
 
 DEFAULT_TARGET = "127.0.0.1:50051"
 CHANNEL_OPTIONS = (
@@ -46,6 +47,7 @@ class Client:
         self._index = index_pb2_grpc.IndexServiceStub(self._channel)
         self._admin = admin_pb2_grpc.AdminServiceStub(self._channel)
         self.jobs = Jobs(self._index, self._metadata, timeout_s)
+        self.migrations = Migrations(self._index, self._metadata, timeout_s)
 
     async def __aenter__(self) -> Self:
         return self

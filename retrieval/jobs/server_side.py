@@ -52,8 +52,8 @@ class ServerJobs:
 
     desk: JobDesk
     collector: JobCollector
+    store: JobStore
     _settings: Settings
-    _store: JobStore
     _bell: _Bell
 
     @asynccontextmanager
@@ -66,7 +66,7 @@ class ServerJobs:
         """
         most = self._settings.jobs.workers if launch is not None else 0
         try:
-            await release_dead(self._store)
+            await release_dead(self.store)
         except JobStoreUnavailable as error:  # questions are answered all the same, and leases end by themselves
             _log.warning("job_store_unavailable", reason=error.reason)
 
@@ -78,8 +78,8 @@ class ServerJobs:
                 async with worker_child(launch, run, address, key, _GRACE_S) as process:
                     yield process
 
-        supervisor = Supervisor(self._store, start, most)
-        scheduler = Scheduler(self._store, self._open_watched, self._bell)
+        supervisor = Supervisor(self.store, start, most)
+        scheduler = Scheduler(self.store, self._open_watched, self._bell)
         self._bell.ring = supervisor.wake
         works = supervisor.run(), scheduler.run(), self.collector.follow(self._newest_runs)
         async with looked_after(*works) as end:
@@ -91,7 +91,7 @@ class ServerJobs:
             yield stop
 
     async def _newest_runs(self) -> list[Run]:
-        return [run for _, run in await newest_runs(self._store) if run is not None]
+        return [run for _, run in await newest_runs(self.store) if run is not None]
 
     def _open_watched(self, job: Job) -> Source:
         folder = job_folder(self._settings, job.key) / "watched"
@@ -111,6 +111,6 @@ async def server_jobs(settings: Settings, catalog: Catalog) -> AsyncIterator[Ser
     try:
         bell = _Bell()
         desk = JobDesk(store, submitted_access(settings.jobs), deleting(catalog), bell)
-        yield ServerJobs(desk, JobCollector(), settings, store, bell)
+        yield ServerJobs(desk, JobCollector(), store, settings, bell)
     finally:
         await store.close()

@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 
 from encoders.open import ScheduledDenseEncoder
 from encoders.scheduler import TokenScheduler
@@ -18,7 +17,7 @@ from indexers.index import Catalog
 from indexers.types import CollectionKey
 from rerank.cross_encoder import ScheduledCrossEncoder
 from retrieval.admission import Admission
-from retrieval.answers.remembering import LearnedFiles, saving
+from retrieval.answers.remembering import saving
 from retrieval.caching.caches import Caches
 from retrieval.caching.open import open_caches, open_shared_tier
 from retrieval.caching.operating import Chosen, forget
@@ -27,6 +26,7 @@ from retrieval.generation.open import open_backends
 from retrieval.identity import Authenticator
 from retrieval.jobs.server_side import ServerJobs, server_jobs
 from retrieval.live import LiveSettings
+from retrieval.migrating.desk import MigrationDesk
 from retrieval.pipeline import Engines, Pipeline
 from retrieval.server.convert.models import ServedModel
 from retrieval.server.draining import Drain
@@ -44,6 +44,7 @@ from retrieval.server.engines import (
 )
 from retrieval.server.interceptor import Guard
 from retrieval.server.limits import Limits
+from retrieval.server.migrations import DocumentEncoders, learned_files, migration_desk
 from retrieval.server.services.admin import About, AdminService
 from retrieval.server.services.encoding import Counters, EncodingService
 from retrieval.server.services.index import IndexService
@@ -74,6 +75,7 @@ class App:
     admin: AdminService
     authenticator: Authenticator
     jobs: ServerJobs
+    migrations: MigrationDesk
 
     async def warm_up(self) -> None:
         """Encodes one query, so that the first caller does not wait for what happens once."""
@@ -112,13 +114,16 @@ async def build(live: LiveSettings) -> AsyncIterator[App]:
         opened = _Opened(scheduler, encoder, encoders, sparse, reranker, catalog)
         shared = open_shared_tier(settings.cache.redis)
         stack.push_async_callback(shared.close)
-        learned = LearnedFiles(Path(settings.data.folder) / "learned", f"{encoder.model_id}@{encoder.revision}")
+        learned = learned_files(settings, encoder)
         caches = open_caches(live, shared, learned)
         await stack.enter_async_context(saving(caches.answers))
         engines = _engines(opened, live, caches)
         stack.push_async_callback(engines.dispatcher.close)
         jobs = await stack.enter_async_context(server_jobs(settings, catalog))
-        app = _app(opened, engines, live, jobs)
+        documents = DocumentEncoders(settings, jobs.store, scheduler, sparse)
+        moved = partial(_moved, caches)
+        desk = migration_desk(lambda: live.current, catalog, encoders, documents, sparse, moved)
+        app = _app(opened, engines, live, jobs, await stack.enter_async_context(desk))
         stack.push_async_callback(app.pipeline.close)
         yield app
 
@@ -140,7 +145,7 @@ def _engines(opened: _Opened, live: LiveSettings, caches: Caches) -> Engines:
     )
 
 
-def _app(opened: _Opened, engines: Engines, live: LiveSettings, jobs: ServerJobs) -> App:
+def _app(opened: _Opened, engines: Engines, live: LiveSettings, jobs: ServerJobs, migrations: MigrationDesk) -> App:
     settings = live.current
     pipeline = Pipeline(engines, _admission(live), live)
     indexers = indexer_of(settings.chunking, opened.encoders.of, opened.scheduler, opened.sparse)
@@ -162,17 +167,24 @@ def _app(opened: _Opened, engines: Engines, live: LiveSettings, jobs: ServerJobs
         drain=drain,
         retrieval=RetrievalService(pipeline, engines.caches.answers.operations, live),
         encoding=EncodingService(opened.encoder, opened.reranker, counters),
-        index=IndexService(opened.catalog, indexers, partial(_forget, engines.caches), jobs.desk),
+        index=IndexService(opened.catalog, indexers, partial(_forget, engines.caches), jobs.desk, migrations),
         admin=AdminService(
             _about(opened.scheduler, models, list(engines.dispatcher.services)), opened.catalog, engines.caches, live
         ),
         authenticator=authenticator,
         jobs=jobs,
+        migrations=migrations,
     )
 
 
 async def _forget(caches: Caches, key: CollectionKey) -> None:
     await forget(caches, Chosen(key.tenant, key.collection))
+
+
+async def _moved(caches: Caches, key: CollectionKey) -> None:
+    """What was kept is of keys that nobody asks for any more; what was learned is of vectors that are no more."""
+    await _forget(caches, key)
+    await caches.answers.unlearn(key)
 
 
 def _admission(live: LiveSettings) -> Admission:

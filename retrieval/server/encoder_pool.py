@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 from encoders.errors import ModelError
 from encoders.open import ScheduledDenseEncoder
@@ -71,9 +72,20 @@ class EncoderPool:
         # Another source may be of the same model; who has the first one's encoder goes on with it.
         return self._by_revision.setdefault((encoder.model_id, encoder.revision), encoder)
 
-    def destination(self, encoder: ScheduledDenseEncoder) -> DenseModel:
-        """Returns an encoder's model, as collections are moved to it."""
-        return self._as_model(encoder)
+    async def open_model(self, source: str) -> tuple[ScheduledDenseEncoder, DenseModel, str]:
+        """Returns an encoder, its model, and how a collection is to name it; no source is the configured model's.
+
+        Raises:
+            ModelError: it cannot be used.
+        """
+        source = await asyncio.to_thread(_absolute, source)
+        encoder = await self.open(source) if source else self._encoder
+        return encoder, self._as_model(encoder), "" if encoder is self._encoder else source
 
     def _as_model(self, encoder: ScheduledDenseEncoder) -> DenseModel:
         return DenseModel(encoder.model_id, encoder.revision, encoder.dim, encoder.codec, self._sparse)
+
+
+def _absolute(source: str) -> str:
+    """Returns a folder's name as it is wherever the server is started the next time; other names stay."""
+    return str(Path(source).absolute()) if source and Path(source).is_dir() else source

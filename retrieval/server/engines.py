@@ -202,6 +202,10 @@ class WriteSide:
 
     catalog: Catalog
     indexer_of: IndexerOf
+    encoder: ScheduledDenseEncoder  # the configured one
+    encoders: EncoderPool
+    scheduler: TokenScheduler
+    sparse: ScheduledSparseEncoder | None
 
 
 @asynccontextmanager
@@ -218,7 +222,8 @@ async def write_side(settings: Settings) -> AsyncIterator[WriteSide]:
         sparse = await asyncio.to_thread(open_sparse_encoder, settings, scheduler)
         encoders = encoders_of(settings, scheduler, memory, encoder, sparse)
         async with catalog_of(settings, encoders) as catalog:
-            yield WriteSide(catalog, indexer_of(settings.chunking, encoders.of, scheduler, sparse))
+            indexers = indexer_of(settings.chunking, encoders.of, scheduler, sparse)
+            yield WriteSide(catalog, indexers, encoder, encoders, scheduler, sparse)
 
 
 def _open_catalog(settings: Settings, models: Models) -> Catalog:

@@ -62,6 +62,10 @@ ROWS: Mapping[type[Exception], Row] = {
     retrieval.FlightCancelled: Row(StatusCode.UNAVAILABLE, "WORK_CANCELLED"),
     retrieval.FollowerBehind: Row(StatusCode.RESOURCE_EXHAUSTED, "READER_BEHIND", attributes("max_items", "max_bytes")),
     retrieval.NotCached: Row(StatusCode.FAILED_PRECONDITION, "NOT_CACHED", attributes("what")),
+    retrieval.MigrationActive: Row(
+        StatusCode.FAILED_PRECONDITION, "MIGRATION_ACTIVE", attributes("collection", "model")
+    ),
+    retrieval.MigrationRefused: Row(StatusCode.FAILED_PRECONDITION, "MIGRATION_REFUSED", attributes("collection")),
     retrieval.AnswerNotFound: Row(StatusCode.NOT_FOUND, "ANSWER_NOT_FOUND", attributes("key")),
     retrieval.BackendError: Row(
         StatusCode.UNAVAILABLE,

@@ -49,8 +49,9 @@ async def _create(catalog: EmbeddedCatalog, name: str, **given: bool) -> index_p
     def nothing_is_indexed(_: object) -> Any:
         raise AssertionError
 
+    nothing_moves: Any = None
     desk = JobDesk(MemoryJobStore(), SourceAccess(), nothing_is_deleted)
-    service = IndexService(catalog, nothing_is_indexed, nothing_is_cached, desk)
+    service = IndexService(catalog, nothing_is_indexed, nothing_is_cached, desk, nothing_moves)
     reply = await service.CreateCollection(index_pb2.CreateCollectionRequest(name=name, **given), _CONTEXT)
     return reply.collection
 

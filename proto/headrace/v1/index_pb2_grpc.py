@@ -5,6 +5,7 @@ import warnings
 
 from headrace.v1 import index_pb2 as headrace_dot_v1_dot_index__pb2
 from headrace.v1 import jobs_pb2 as headrace_dot_v1_dot_jobs__pb2
+from headrace.v1 import migrations_pb2 as headrace_dot_v1_dot_migrations__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -140,6 +141,26 @@ class IndexServiceStub:
                 '/headrace.v1.IndexService/DeleteJob',
                 request_serializer=headrace_dot_v1_dot_jobs__pb2.DeleteJobRequest.SerializeToString,
                 response_deserializer=headrace_dot_v1_dot_jobs__pb2.DeleteJobResponse.FromString,
+                _registered_method=True)
+        self.MigrateCollection = channel.unary_stream(
+                '/headrace.v1.IndexService/MigrateCollection',
+                request_serializer=headrace_dot_v1_dot_migrations__pb2.MigrateCollectionRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_migrations__pb2.MigrateCollectionResponse.FromString,
+                _registered_method=True)
+        self.GetMigration = channel.unary_unary(
+                '/headrace.v1.IndexService/GetMigration',
+                request_serializer=headrace_dot_v1_dot_migrations__pb2.GetMigrationRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_migrations__pb2.GetMigrationResponse.FromString,
+                _registered_method=True)
+        self.CancelMigration = channel.unary_unary(
+                '/headrace.v1.IndexService/CancelMigration',
+                request_serializer=headrace_dot_v1_dot_migrations__pb2.CancelMigrationRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_migrations__pb2.CancelMigrationResponse.FromString,
+                _registered_method=True)
+        self.ForgetMigration = channel.unary_unary(
+                '/headrace.v1.IndexService/ForgetMigration',
+                request_serializer=headrace_dot_v1_dot_migrations__pb2.ForgetMigrationRequest.SerializeToString,
+                response_deserializer=headrace_dot_v1_dot_migrations__pb2.ForgetMigrationResponse.FromString,
                 _registered_method=True)
 
 
@@ -294,6 +315,35 @@ class IndexServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def MigrateCollection(self, request, context):
+        """Moves a collection to another model while it serves; sends how far it is, until it has ended. It goes on without
+        the caller.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetMigration(self, request, context):
+        """Says of which models a collection is, and how far a migration is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelMigration(self, request, context):
+        """Stops a migration, and removes what was begun.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForgetMigration(self, request, context):
+        """Removes what served before the last migration, after which there is no way back.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_IndexServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -401,6 +451,26 @@ def add_IndexServiceServicer_to_server(servicer, server):
                     servicer.DeleteJob,
                     request_deserializer=headrace_dot_v1_dot_jobs__pb2.DeleteJobRequest.FromString,
                     response_serializer=headrace_dot_v1_dot_jobs__pb2.DeleteJobResponse.SerializeToString,
+            ),
+            'MigrateCollection': grpc.unary_stream_rpc_method_handler(
+                    servicer.MigrateCollection,
+                    request_deserializer=headrace_dot_v1_dot_migrations__pb2.MigrateCollectionRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_migrations__pb2.MigrateCollectionResponse.SerializeToString,
+            ),
+            'GetMigration': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMigration,
+                    request_deserializer=headrace_dot_v1_dot_migrations__pb2.GetMigrationRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_migrations__pb2.GetMigrationResponse.SerializeToString,
+            ),
+            'CancelMigration': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelMigration,
+                    request_deserializer=headrace_dot_v1_dot_migrations__pb2.CancelMigrationRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_migrations__pb2.CancelMigrationResponse.SerializeToString,
+            ),
+            'ForgetMigration': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetMigration,
+                    request_deserializer=headrace_dot_v1_dot_migrations__pb2.ForgetMigrationRequest.FromString,
+                    response_serializer=headrace_dot_v1_dot_migrations__pb2.ForgetMigrationResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -971,6 +1041,114 @@ class IndexService:
             '/headrace.v1.IndexService/DeleteJob',
             headrace_dot_v1_dot_jobs__pb2.DeleteJobRequest.SerializeToString,
             headrace_dot_v1_dot_jobs__pb2.DeleteJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MigrateCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/headrace.v1.IndexService/MigrateCollection',
+            headrace_dot_v1_dot_migrations__pb2.MigrateCollectionRequest.SerializeToString,
+            headrace_dot_v1_dot_migrations__pb2.MigrateCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMigration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/GetMigration',
+            headrace_dot_v1_dot_migrations__pb2.GetMigrationRequest.SerializeToString,
+            headrace_dot_v1_dot_migrations__pb2.GetMigrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelMigration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/CancelMigration',
+            headrace_dot_v1_dot_migrations__pb2.CancelMigrationRequest.SerializeToString,
+            headrace_dot_v1_dot_migrations__pb2.CancelMigrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetMigration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headrace.v1.IndexService/ForgetMigration',
+            headrace_dot_v1_dot_migrations__pb2.ForgetMigrationRequest.SerializeToString,
+            headrace_dot_v1_dot_migrations__pb2.ForgetMigrationResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from grpc import aio as _aio
 from headrace.v1 import index_pb2 as _index_pb2
 from headrace.v1 import jobs_pb2 as _jobs_pb2
+from headrace.v1 import migrations_pb2 as _migrations_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -76,6 +77,16 @@ class IndexServiceStub:
     """Lists what failed and has not succeeded since."""
     DeleteJob: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.DeleteJobRequest, _jobs_pb2.DeleteJobResponse]
     """Forgets a job; what it has indexed stays unless asked otherwise."""
+    MigrateCollection: _grpc.UnaryStreamMultiCallable[_migrations_pb2.MigrateCollectionRequest, _migrations_pb2.MigrateCollectionResponse]
+    """Moves a collection to another model while it serves; sends how far it is, until it has ended. It goes on without
+    the caller.
+    """
+    GetMigration: _grpc.UnaryUnaryMultiCallable[_migrations_pb2.GetMigrationRequest, _migrations_pb2.GetMigrationResponse]
+    """Says of which models a collection is, and how far a migration is."""
+    CancelMigration: _grpc.UnaryUnaryMultiCallable[_migrations_pb2.CancelMigrationRequest, _migrations_pb2.CancelMigrationResponse]
+    """Stops a migration, and removes what was begun."""
+    ForgetMigration: _grpc.UnaryUnaryMultiCallable[_migrations_pb2.ForgetMigrationRequest, _migrations_pb2.ForgetMigrationResponse]
+    """Removes what served before the last migration, after which there is no way back."""
 
 @_typing.type_check_only
 class IndexServiceAsyncStub(IndexServiceStub):
@@ -124,6 +135,16 @@ class IndexServiceAsyncStub(IndexServiceStub):
     """Lists what failed and has not succeeded since."""
     DeleteJob: _aio.UnaryUnaryMultiCallable[_jobs_pb2.DeleteJobRequest, _jobs_pb2.DeleteJobResponse]  # type: ignore[assignment]
     """Forgets a job; what it has indexed stays unless asked otherwise."""
+    MigrateCollection: _aio.UnaryStreamMultiCallable[_migrations_pb2.MigrateCollectionRequest, _migrations_pb2.MigrateCollectionResponse]  # type: ignore[assignment]
+    """Moves a collection to another model while it serves; sends how far it is, until it has ended. It goes on without
+    the caller.
+    """
+    GetMigration: _aio.UnaryUnaryMultiCallable[_migrations_pb2.GetMigrationRequest, _migrations_pb2.GetMigrationResponse]  # type: ignore[assignment]
+    """Says of which models a collection is, and how far a migration is."""
+    CancelMigration: _aio.UnaryUnaryMultiCallable[_migrations_pb2.CancelMigrationRequest, _migrations_pb2.CancelMigrationResponse]  # type: ignore[assignment]
+    """Stops a migration, and removes what was begun."""
+    ForgetMigration: _aio.UnaryUnaryMultiCallable[_migrations_pb2.ForgetMigrationRequest, _migrations_pb2.ForgetMigrationResponse]  # type: ignore[assignment]
+    """Removes what served before the last migration, after which there is no way back."""
 
 class IndexServiceServicer(metaclass=_abc_1.ABCMeta):
     """Manages the caller's collections. A collection of another tenant does not exist for the caller."""
@@ -295,5 +316,39 @@ class IndexServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_jobs_pb2.DeleteJobResponse, _abc.Awaitable[_jobs_pb2.DeleteJobResponse]]:
         """Forgets a job; what it has indexed stays unless asked otherwise."""
+
+    @_abc_1.abstractmethod
+    def MigrateCollection(
+        self,
+        request: _migrations_pb2.MigrateCollectionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_migrations_pb2.MigrateCollectionResponse], _abc.AsyncIterator[_migrations_pb2.MigrateCollectionResponse]]:
+        """Moves a collection to another model while it serves; sends how far it is, until it has ended. It goes on without
+        the caller.
+        """
+
+    @_abc_1.abstractmethod
+    def GetMigration(
+        self,
+        request: _migrations_pb2.GetMigrationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_migrations_pb2.GetMigrationResponse, _abc.Awaitable[_migrations_pb2.GetMigrationResponse]]:
+        """Says of which models a collection is, and how far a migration is."""
+
+    @_abc_1.abstractmethod
+    def CancelMigration(
+        self,
+        request: _migrations_pb2.CancelMigrationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_migrations_pb2.CancelMigrationResponse, _abc.Awaitable[_migrations_pb2.CancelMigrationResponse]]:
+        """Stops a migration, and removes what was begun."""
+
+    @_abc_1.abstractmethod
+    def ForgetMigration(
+        self,
+        request: _migrations_pb2.ForgetMigrationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_migrations_pb2.ForgetMigrationResponse, _abc.Awaitable[_migrations_pb2.ForgetMigrationResponse]]:
+        """Removes what served before the last migration, after which there is no way back."""
 
 def add_IndexServiceServicer_to_server(servicer: IndexServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

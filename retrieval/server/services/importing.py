@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from encoders.types import WorkClass
 from headrace.v1 import index_pb2
 from indexers.documents import check_document
 from indexers.errors import InvalidInput
 from indexers.index import Index
-from indexers.ingest import Indexer
 from indexers.reports import DocumentOutcome, DocumentStatus, UpsertReport
 from indexers.types import Document, FieldType
 from retrieval.errors import InvalidRequest
@@ -36,10 +34,16 @@ class _Batch:
 class Import:
     """Takes the messages of one import into one collection."""
 
-    def __init__(self, collection: str, index: Index, indexer: Indexer) -> None:
+    def __init__(
+        self,
+        collection: str,
+        opened: Callable[[], Awaitable[Index]],
+        upsert: Callable[[Sequence[Document]], Awaitable[UpsertReport]],
+    ) -> None:
+        """`opened` gives the collection as it is, which may be of another model from one call to the next."""
         self._collection = collection
-        self._index = index
-        self._indexer = indexer
+        self._opened = opened
+        self._upsert = upsert
         self._tally = UpsertTally()
         self._window: deque[_Batch] = deque()
 
@@ -59,13 +63,13 @@ class Import:
             for batch in self._window:
                 batch.task.cancel()
             await asyncio.gather(*(batch.task for batch in self._window), return_exceptions=True)
-        return self._tally.result(self._index.epoch)
+        return self._tally.result((await self._opened()).epoch)
 
     async def _take(self, message: index_pb2.ImportDocumentsRequest) -> None:
         if message.collection not in ("", self._collection):
             bound = f"empty or {self._collection}"
             raise InvalidRequest("collection", bound, f"collection must be {bound} after the first message")
-        fields = self._index.definition.fields
+        fields = (await self._opened()).definition.fields
         documents, refused = await asyncio.to_thread(_checked, message.documents, fields)
         self._tally.add(refused)
         if not documents:
@@ -73,7 +77,7 @@ class Import:
         ids = frozenset(document.document_id for document in documents)
         while len(self._window) >= _IN_FLIGHT or any(ids & batch.ids for batch in self._window):
             await self._settle_oldest()
-        self._window.append(_Batch(ids, asyncio.create_task(self._indexer.upsert(documents, WorkClass.BULK))))
+        self._window.append(_Batch(ids, asyncio.ensure_future(self._upsert(documents))))
 
     async def _settle_oldest(self) -> None:
         report = await self._window[0].task

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import grpc.aio
 
 from encoders.types import WorkClass
 from headrace.v1 import index_pb2
-from indexers.errors import InvalidInput
+from indexers.errors import CollectionMoved, InvalidInput
 from indexers.index import Catalog, Index
 from indexers.page_token import read_page_token, write_page_token
+from indexers.reports import UpsertReport
 from indexers.types import CollectionKey, Document
 from retrieval.errors import DocumentNotFound, InvalidRequest
 from retrieval.jobs.service import JobDesk
+from retrieval.migrating.desk import MigrationDesk
 from retrieval.server.calls import current_call
 from retrieval.server.convert.chunking import chunking_from_pb
 from retrieval.server.convert.collections import checked_description, collection_to_pb, fields_from_pb
@@ -33,15 +36,18 @@ from retrieval.server.engines import IndexerOf
 from retrieval.server.services.importing import Import
 from retrieval.server.services.jobs import JobMethods
 from retrieval.server.services.looking_up import look_up
+from retrieval.server.services.migrations import MigrationMethods
 
 MAX_DOCUMENTS = 256
 MAX_IDS = 10_000
 MAX_PAGE = 1_000
 DEFAULT_PAGE = 100
+
+T = TypeVar("T")
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
-class IndexService(JobMethods):
+class IndexService(JobMethods, MigrationMethods):
     """Converts, calls, converts. The tenant of every key is the caller's."""
 
     def __init__(
@@ -50,12 +56,14 @@ class IndexService(JobMethods):
         indexer_of: IndexerOf,
         forget: Callable[[CollectionKey], Awaitable[object]],
         jobs: JobDesk,
+        migrations: MigrationDesk,
     ) -> None:
         """`forget` erases what the caches hold of a collection."""
         super().__init__(jobs)
         self._catalog = catalog
         self._indexer_of = indexer_of
         self._forget = forget
+        self._migrations = migrations
 
     async def CreateCollection(  # noqa: N802 - the wire's name
         self, request: index_pb2.CreateCollectionRequest, context: Context
@@ -114,15 +122,18 @@ class IndexService(JobMethods):
         self, request: index_pb2.UpsertDocumentsRequest, context: Context
     ) -> index_pb2.UpsertDocumentsResponse:
         """Adds or replaces documents; if one is refused, none is stored."""
-        index = await self._open(request.collection)
         if not 1 <= len(request.documents) <= MAX_DOCUMENTS:
             bound = f"1 to {MAX_DOCUMENTS} documents"
             raise InvalidRequest("documents", bound, f"{len(request.documents)} documents were sent; send {bound}")
         documents = await asyncio.to_thread(_documents, request)
         since = request.unchanged_since if request.HasField("unchanged_since") else None
-        indexer = self._indexer_of(index, chunking_from_pb(request.chunking))
+        chunking = chunking_from_pb(request.chunking)
+
+        async def upsert(index: Index) -> UpsertReport:
+            return await self._indexer_of(index, chunking).upsert(documents, WorkClass.BULK, since)
+
         try:
-            report = await indexer.upsert(documents, WorkClass.BULK, since)
+            report = await self._write(request.collection, upsert)
         except InvalidInput as error:
             raise type(error)(_wire_name(error.field), error.bound, str(error)) from None
         tally = UpsertTally()
@@ -139,18 +150,22 @@ class IndexService(JobMethods):
             raise InvalidRequest(
                 "collection", "the first message", "the import has no message; name a collection in one"
             )
-        index = await self._open(first.collection)
-        running = Import(first.collection, index, self._indexer_of(index))
+        await self._open(first.collection)
+        name = first.collection
+        running = Import(name, partial(self._open, name), partial(self._upsert, name))
         return index_pb2.ImportDocumentsResponse(result=await running.run(_chained(first, request_iterator)))
 
     async def DeleteDocuments(  # noqa: N802
         self, request: index_pb2.DeleteDocumentsRequest, context: Context
     ) -> index_pb2.DeleteDocumentsResponse:
         """Deletes by ids or by filter; when it returns, no search finds them."""
-        index = await self._open(request.collection)
-        deleted = await _delete(index, request)
-        kept = await index.look_up(request.ids.ids) if request.HasField("unchanged_since") else {}
-        return index_pb2.DeleteDocumentsResponse(deleted=deleted, epoch=epoch_to_pb(index.epoch), kept=sorted(kept))
+
+        async def delete(index: Index) -> index_pb2.DeleteDocumentsResponse:
+            deleted = await _delete(index, request)
+            kept = await index.look_up(request.ids.ids) if request.HasField("unchanged_since") else {}
+            return index_pb2.DeleteDocumentsResponse(deleted=deleted, epoch=epoch_to_pb(index.epoch), kept=sorted(kept))
+
+        return await self._write(request.collection, delete)
 
     async def LookUpDocuments(  # noqa: N802
         self, request: index_pb2.LookUpDocumentsRequest, context: Context
@@ -194,6 +209,17 @@ class IndexService(JobMethods):
         """Folds all writes so far into a new generation."""
         index = await self._open(request.collection)
         return index_pb2.BuildCollectionResponse(epoch=epoch_to_pb(await index.build()))
+
+    async def _upsert(self, collection: str, documents: Sequence[Document]) -> UpsertReport:
+        return await self._write(collection, lambda index: self._indexer_of(index).upsert(documents, WorkClass.BULK))
+
+    async def _write(self, collection: str, write: Callable[[Index], Awaitable[T]]) -> T:
+        """Writes to a collection; when it has moved to another model meanwhile, once more as it is then."""
+        while True:
+            try:
+                return await write(await self._open(collection))
+            except CollectionMoved:
+                continue
 
     async def _open(self, collection: str, field: str = "collection") -> Index:
         return await self._catalog.open(checked_key(current_call().identity.tenant, collection, field))
