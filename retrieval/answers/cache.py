@@ -71,11 +71,11 @@ class AnswerCache:
     async def save(self) -> None:
         """Saves what was learned since the last time, and makes good what could not be done then."""
         await self._risks.save()
+        await self.operations.delete_again()
 
     async def unlearn(self, collection: CollectionKey) -> None:
         """Forgets what was learned of similar questions to a collection, here and on disk."""
         await self._risks.unlearn(collection)
-        await self.operations.delete_again()
 
     def recall(self, asked: Asked) -> Kept | None:
         """Returns the answer to exactly this question, if it is in this process, young enough and may serve."""
