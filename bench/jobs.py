@@ -21,9 +21,9 @@ from pathlib import Path
 from bench._common import options
 from bench._common.engines import open_encoders
 from bench._common.loops import run
-from bench._common.memory import peak_of
+from bench._common.memory import Watched, watch
 from bench._common.passages import read_passages
-from bench._common.plots import Titles, plot_bars
+from bench._common.plots import Line, Titles, plot_bars, plot_lines
 from bench._common.results import plain, write_results
 from bench._common.tables import Cell, print_table
 from bench.indexing import Rate, bare_rate
@@ -49,7 +49,7 @@ class Command:
     run_seconds: float  # of the run alone
     tokens: int
     documents: dict[str, int]
-    peak_bytes: int  # of all its processes, at 50 ms
+    memory: Watched  # of all its processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,8 @@ def main() -> None:
     made = options.parser(__doc__)
     made.add_argument("--corpus", type=Path, required=True, metavar="FILE", help="JSON lines of documents; .gz too")
     made.add_argument("--passages", type=int, default=10_000, metavar="N")
+    made.add_argument("--bare", type=int, default=0, metavar="N", help="passages of the bare loop; all by default")
+    made.add_argument("--memory-plot", type=Path, metavar="FILE", help="memory over time of the first run")
     made.add_argument("--layout", choices=["rows", "files"], default="rows")
     arguments = made.parse_args()
     report = run(_measure(arguments, options.settings(arguments, {})))
@@ -80,6 +82,8 @@ def main() -> None:
     outputs = options.outputs(arguments)
     if outputs.json_file:
         write_results(outputs.json_file, plain(report), None)
+    if arguments.memory_plot:
+        _plot_memory(arguments.memory_plot, report)
     if outputs.plot_file:
         series = {"seconds": [report.first.seconds, report.unchanged.seconds, report.changed.seconds]}
         titles = Titles(f"headrace jobs run, {report.passages:,} passages", "", "seconds")
@@ -92,9 +96,10 @@ async def _measure(arguments: argparse.Namespace, settings: Settings) -> Report:
         folder = Path(place)
         (folder / "job.toml").write_text(_JOB, encoding="utf-8")
         _write(folder / "source", documents, arguments.layout, changed=False)
-        before = await _bare(arguments, settings, documents[::2])
+        measured = documents[: arguments.bare or None]
+        before = await _bare(arguments, settings, measured[::2])
         first = await asyncio.to_thread(_command, folder)
-        after = await _bare(arguments, settings, documents[1::2])
+        after = await _bare(arguments, settings, measured[1::2])
         unchanged = await asyncio.to_thread(_command, folder)
         _write(folder / "source", documents, arguments.layout, changed=True)
         changed = await asyncio.to_thread(_command, folder)
@@ -140,13 +145,20 @@ def _command(folder: Path) -> Command:
     out = folder / "run.json"
     started = time.perf_counter()
     with out.open("wb") as written, subprocess.Popen(command, stdout=written) as process:
-        peak = peak_of(process)
+        memory = watch(process)
     seconds = time.perf_counter() - started
     if process.returncode:
         raise SystemExit(f"the job ended with exit code {process.returncode}")
     run_ = json.loads(out.read_text(encoding="utf-8"))
     report = json.loads(run_["report_json"])
-    return Command(seconds, report["seconds"], run_["tokens"], run_["documents"], peak)
+    return Command(seconds, report["seconds"], run_["tokens"], run_["documents"], memory)
+
+
+def _plot_memory(path: Path, report: Report) -> None:
+    """Draws what the first run held, its processes together, without mapped files."""
+    memory = report.first.memory
+    titles = Titles(f"headrace jobs run, {report.passages:,} passages", "seconds", "MiB of all its processes")
+    plot_lines(path, titles, [Line("held", memory.seconds, [one / 2**20 for one in memory.held_bytes])])
 
 
 def _print(report: Report) -> None:
@@ -154,7 +166,14 @@ def _print(report: Report) -> None:
     for name, one in (("new", report.first), ("unchanged", report.unchanged), ("1 % changed", report.changed)):
         share = one.seconds / report.first.seconds
         rows.append(
-            [name, one.seconds, one.run_seconds, f"{one.tokens:,}", f"{share:.1%}", f"{one.peak_bytes >> 20} MiB"]
+            [
+                name,
+                one.seconds,
+                one.run_seconds,
+                f"{one.tokens:,}",
+                f"{share:.1%}",
+                f"{one.memory.peak_bytes >> 20} MiB",
+            ]
         )
     columns = ["run", "command s", "run s", "tokens", "of the first", "peak memory"]
     title = (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -21,13 +23,30 @@ def own_bytes(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_FIELDS))
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a process and those it started held, from its start to its end."""
+
+    peak_bytes: int
+    seconds: Sequence[float]  # since the start, one a second
+    held_bytes: Sequence[int]  # the most within each second
+
+
 def peak_of(process: subprocess.Popen[bytes]) -> int:
     """Watches a process and those it starts, from outside until it ends, and returns the most they held, in bytes."""
-    peak = 0
+    return watch(process).peak_bytes
+
+
+def watch(process: subprocess.Popen[bytes]) -> Watched:
+    """Watches a process and those it starts, from outside until it ends."""
+    started = time.monotonic()
+    held: dict[int, int] = {}
     while process.poll() is None:
-        peak = max(peak, own_bytes(process.pid) + sum(own_bytes(pid) for pid in _descendants(process.pid)))
+        second = int(time.monotonic() - started)
+        now = own_bytes(process.pid) + sum(own_bytes(pid) for pid in _descendants(process.pid))
+        held[second] = max(held.get(second, 0), now)
         time.sleep(_EVERY_S)
-    return peak
+    return Watched(max(held.values(), default=0), list(map(float, held)), list(held.values()))
 
 
 def _descendants(pid: int) -> list[int]:
