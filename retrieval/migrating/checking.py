@@ -49,7 +49,7 @@ class Asker:
                 continue
             queries = [SearchQuery(outcome.value.vector, None, _BEST, exact) for exact in (True, False)]
             exact, found = [await built.search(query) for query in queries]
-            shares.append(_share(exact, found))
+            shares.append(share_found(exact, found))
         return CheckReport(float(np.mean(shares)) if shares else 1.0, len(shares))
 
     async def ndcg(self, where: Searched, questions: Sequence[LabelledQuestion]) -> float:
@@ -89,10 +89,10 @@ def judge(collection: str, report: CheckReport, bounds: Bounds) -> None:
         )
 
 
-def _share(exact: Candidates, found: Candidates) -> float:
+def share_found(exact: Candidates, found: Candidates) -> float:
     """Returns how much of what is nearest was found; passages that are as near as the last one count as it."""
     if not exact.chunk_ids:
         return 1.0
-    last = np.sort(exact.dense_scores)[::-1][: len(exact.chunk_ids)][-1]
+    last = exact.dense_scores.min()
     near = found.dense_scores >= last - 1e-6
     return min(1.0, float(near.sum()) / len(exact.chunk_ids))
