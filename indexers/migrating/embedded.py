@@ -73,14 +73,14 @@ class EmbeddedMigration:
             home = await self._begun(definition)
             following = await asyncio.to_thread(Following, serving_home(self._folder), self._folder / home, to.encode)
             try:
-                await self._caught_up(following, progress)
+                await self._everything(following, progress)
                 await self._build(home)
-                since = await self._caught_up(following, None)
+                since = await self._everything(following, None)
                 await following.take_over(definition, 0)
                 self._refuse(await following.compare_all(since))
                 async with self._opened(home, to.model) as built:
                     await check(built)
-                await self._changed_over(following, home, since)
+                await self._changed_over(following, home, await self._caught_up(following, since))
             finally:
                 await asyncio.to_thread(following.close)
 
@@ -122,15 +122,19 @@ class EmbeddedMigration:
         await asyncio.to_thread(write_homes, self._folder, homes)
         return homes.building
 
-    async def _caught_up(self, following: Following, progress: Progress | None) -> int:
+    async def _everything(self, following: Following, progress: Progress | None) -> int:
         """Brings everything, then what was written meanwhile, until little is left; returns where to go on."""
         reached = await following.sequence()
         await following.bring_all(progress)
+        return await self._caught_up(following, reached)
+
+    async def _caught_up(self, following: Following, since: int) -> int:
+        """Brings what was written after a sequence, until little is left; returns where to go on."""
         for _ in range(_ROUNDS):
-            touched = await following.touched(reached)
+            touched = await following.touched(since)
             if len(touched) <= _LAST_DOCUMENTS:
-                return reached
-            reached = await following.sequence()
+                return since
+            since = await following.sequence()
             await following.bring(touched)
         reason = "documents change faster than they are encoded; run it again when there are fewer writes"
         raise BuildFailed(self._key.collection, reason)
@@ -166,7 +170,7 @@ class EmbeddedMigration:
         await following.take_over(changed, since)
         self._refuse(await following.compare(touched))
         if not await following.has_as_many():
-            self._refuse([""])
+            raise BuildFailed(self._key.collection, "not as many documents were built as the collection holds")
         await following.rise_above(await following.sequence())
         return Homes(serving=home, previous=homes.serving)
 

@@ -95,8 +95,9 @@ class QdrantMigration:
                 return
             pair = await self._begun(state, definition, to)
             building = ReEncoding(self._store, self._names, pair, to.model, await self._statistics(state), to.encode)
-            since = await self._caught_up(building, progress)
+            since = await self._everything(building, progress)
             await check(BuiltPair(self._store, self._names, pair, building.statistics))
+            since = await self._caught_up(building, since)
             await self._change_over(building, since, pair.chunks, generation_of(self._names, pair.chunks))
 
     async def forget(self) -> None:
@@ -118,7 +119,7 @@ class QdrantMigration:
         """Serves what served before, brought up to date by its own model; what serves now is kept in its place."""
         before = replace(state, generation=generation_of(self._names, pair.chunks))
         building = ReEncoding(self._store, self._names, pair, to.model, await self._statistics(before), to.encode)
-        since = await self._caught_up(building, None)
+        since = await self._everything(building, None)
         await check(BuiltPair(self._store, self._names, pair, building.statistics))
         # Generations only rise, for everyone who has the collection open; so the old one gets a new number.
         number, definition = state.generation + 1, pair.described()
@@ -127,6 +128,7 @@ class QdrantMigration:
             self._store, self._names, target, building.statistics, definition.fields, claim.keep, pair.chunks
         )
         await copies.everything()
+        since = await self._caught_up(building, since, copies)
         await self._change_over(building, since, target, number, copies)
 
     async def _plan(self) -> MigrationPlan:
@@ -149,15 +151,21 @@ class QdrantMigration:
         await replace(plan, next=pair).write(self._store, names)
         return pair
 
-    async def _caught_up(self, building: ReEncoding, progress: Progress | None) -> int:
+    async def _everything(self, building: ReEncoding, progress: Progress | None) -> int:
         """Encodes everything, then what was written meanwhile, until little is left; returns where to go on."""
         reached = await self._sequence()
         ids = await self._all_ids(building.pair)
         await building.bring(ids, None if progress is None else partial(progress, len(ids)))
+        return await self._caught_up(building, reached)
+
+    async def _caught_up(self, building: ReEncoding, reached: int, copying: Copying | None = None) -> int:
+        """Encodes what was written after a sequence, until little is left; returns where to go on."""
         for _ in range(_ROUNDS):
             since, reached = reached, await self._sequence()
             ids = sorted(await touched_since(self._store, self._names, since))
             await building.bring(ids)
+            if copying is not None:
+                await copying.again(ids)
             if len(ids) <= _LAST_DOCUMENTS:
                 return reached
         raise self._failed("documents change faster than they are encoded; run it again when there are fewer writes")

@@ -246,6 +246,22 @@ async def test_writes_wait_for_the_change_over_and_are_not_lost(catalog: Embedde
     assert found == {f"d{n}" for n in range(40)} | set(written)
 
 
+async def test_writes_do_not_wait_for_all_that_came_during_the_check(catalog: EmbeddedCatalog) -> None:
+    """A check may take long; what was written in that time is encoded before writers have to wait."""
+    index = await _filled(catalog, 3)
+    more = Encoder(2 * DIM, "more")
+
+    async def write() -> None:
+        await asyncio.wait_for(index.upsert([encoded("meanwhile", ["shared"])]), 20)
+
+    async def check(built: Built) -> None:
+        await index.upsert([encoded(f"late{n}", ["shared"]) for n in range(100)])
+        more.then = [write]
+
+    await catalog.migration(KEY).run(other(more), check)
+    assert "meanwhile" in await _found(await catalog.open(KEY))
+
+
 async def test_fields_declared_meanwhile_come_along(catalog: EmbeddedCatalog) -> None:
     """What is stored is coerced on the other side too."""
     index = await catalog.create(KEY, {}, "")
