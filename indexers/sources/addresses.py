@@ -16,6 +16,7 @@ import httpcore
 import httpx
 
 from indexers.errors import ItemUnreadable, SourceUnavailable
+from indexers.sources.bounded_stream import BoundedStream
 
 Address: TypeAlias = "ipaddress.IPv4Address | ipaddress.IPv6Address"
 Resolver: TypeAlias = Callable[[str, int], Sequence[str]]
@@ -158,7 +159,8 @@ class _Network(httpcore.NetworkBackend):
         failed: Exception | None = None
         for address in self._guard.resolve(host, port):
             try:
-                return self._system.connect_tcp(address, port, timeout, local_address, socket_options)
+                made = self._system.connect_tcp(address, port, timeout, local_address, socket_options)
+                return BoundedStream(made)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failed = error
         raise failed or httpcore.ConnectError(f"{host} has no address")

@@ -14,6 +14,7 @@ import httpx
 
 from indexers.errors import ItemUnreadable, SourceUnavailable
 from indexers.sources.addresses import AddressGuard, guarded_client
+from indexers.sources.bounded_stream import ending_by
 
 MAX_REDIRECTS = 5
 _LONGEST_WAIT_S = 3_600.0
@@ -49,13 +50,14 @@ class Fetcher:
         until = time.monotonic() + self._timeout_s
         own = dict(headers or {})
         origin = _origin(self._guard.check(url))
-        for _ in range(MAX_REDIRECTS + 1):
-            parts = self._guard.check(url)
-            sent = own if _origin(parts) == origin else {}
-            found = self._once(url, into, limit_bytes, {**sent, "user-agent": self._agent}, until)
-            if found.status not in _REDIRECTS or "location" not in found.headers:
-                return found
-            url = str(parts.join(found.headers["location"]).copy_with(fragment=None))
+        with ending_by(until):
+            for _ in range(MAX_REDIRECTS + 1):
+                parts = self._guard.check(url)
+                sent = own if _origin(parts) == origin else {}
+                found = self._once(url, into, limit_bytes, {**sent, "user-agent": self._agent}, until)
+                if found.status not in _REDIRECTS or "location" not in found.headers:
+                    return found
+                url = str(parts.join(found.headers["location"]).copy_with(fragment=None))
         raise ItemUnreadable(url[:200], f"redirects more than {MAX_REDIRECTS} times", "redirects")
 
     def close(self) -> None:
@@ -68,7 +70,7 @@ class Fetcher:
             with self._client.stream("GET", url, headers=dict(headers), timeout=left) as reply:
                 named = {name.lower(): value for name, value in reply.headers.items()}
                 if reply.status_code == httpx.codes.OK:
-                    _write(reply, into, limit_bytes, until)
+                    _write(reply, into, limit_bytes)
                 elif reply.status_code in _PASSING:
                     wait_s = _retry_after_s(named.get("retry-after", ""))
                     raise SourceUnavailable(_shown(url), f"answers {reply.status_code}", wait_s)
@@ -79,7 +81,7 @@ class Fetcher:
             raise SourceUnavailable(_shown(url), f"cannot be fetched: {type(error).__name__}") from error
 
 
-def _write(reply: httpx.Response, into: Path, limit_bytes: int, until: float) -> None:
+def _write(reply: httpx.Response, into: Path, limit_bytes: int) -> None:
     """Writes the body, unpacked, while it is within its bounds: a bomb is counted as what it unpacks to."""
     size = 0
     with into.open("wb") as opened:
@@ -87,8 +89,6 @@ def _write(reply: httpx.Response, into: Path, limit_bytes: int, until: float) ->
             size += len(block)
             if size > limit_bytes:
                 raise ItemUnreadable(_shown(str(reply.url)), f"is larger than {limit_bytes} bytes", "too_large")
-            if time.monotonic() > until:
-                raise SourceUnavailable(_shown(str(reply.url)), "takes too long to be read")
             opened.write(block)
 
 

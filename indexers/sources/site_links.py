@@ -11,6 +11,7 @@ from indexers.errors import ParseFailed
 from indexers.parsing.charsets import decode
 from indexers.parsing.html_tree import check_html
 from indexers.sources.site_urls import canonical
+from indexers.sources.sitemaps import sitemap_entries
 
 _MOST = 5_000  # links of one page
 
@@ -21,6 +22,7 @@ class Links:
 
     urls: tuple[str, ...] = ()
     indexed: bool = True
+    faulty: tuple[str, ...] = ()  # that a sitemap lists and that are no addresses
 
 
 def page_links(content: bytes, url: str) -> Links:
@@ -51,6 +53,22 @@ def page_links(content: bytes, url: str) -> Links:
             if link:
                 found.setdefault(link)
     return Links(tuple(found), indexed)
+
+
+def sitemap_links(content: bytes, url: str) -> Links:
+    """Reads what a sitemap lists.
+
+    Raises:
+        ItemUnreadable: see `sitemap_entries`.
+    """
+    urls: dict[str, None] = {}
+    faulty: list[str] = []
+    for entry in sitemap_entries(content, url):
+        try:
+            urls.setdefault(canonical(entry))
+        except ValueError:
+            faulty.append(entry)
+    return Links(tuple(urls), faulty=tuple(faulty))
 
 
 def _link(base: str, href: str | None) -> str:

@@ -14,30 +14,46 @@ from indexers.sources.spec import SiteSource as SiteSpec
 _PORTS = {"http": 80, "https": 443}
 _LONGEST = 2_000
 _MOST_REPEATED = 3  # of one path segment; more is a trap that links into itself
-_UNSAFE = re.compile(r"[^\w.~/%+-]")
+_LONGEST_NAME = 400
+_UNSAFE = re.compile(r"[^\w.~/+-]")
+_DOTS = re.compile(r"(?<=/)\.{1,2}(?=/|$)")  # segments that lead elsewhere
+_SLASH = re.compile("%2F", re.IGNORECASE)  # one that is part of a segment
 
 
 def canonical(url: str) -> str:
-    """Returns one spelling of an address: lower-case host, no default port, no fragment, a path."""
+    """Returns one spelling of an address: lower-case host, no default port, no fragment, a path.
+
+    Raises:
+        ValueError: it has a port or a host that cannot be one.
+    """
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, _PORTS.get(parts.scheme)) else f":{parts.port}"
-    path = quote(unquote(parts.path or "/"), safe="/~:@!$&'()*+,;=-._%")
+    path = "%2F".join(_quoted(unquote(piece)) for piece in _SLASH.split(parts.path or "/"))
     return urlunsplit((parts.scheme.lower(), f"{host}{port}", path, parts.query, ""))
 
 
-def item_name(url: str, suffix: str) -> str:
-    """Returns a relative name with a suffix that says how the page is parsed; different for different addresses."""
+def item_name(url: str, suffix: str, scheme: str) -> str:
+    """Returns a relative name with a suffix that says how the page is parsed; different for different addresses.
+
+    It is the path where that ends in the suffix, with `index` where it ends in a slash. Where the name tells less than
+    the address (no suffix, another scheme than the site's, a query, odd characters, too long), a hash of that follows.
+    """
     parts = urlsplit(url)
-    path = unquote(parts.path).strip("/")
-    name = f"{path}/index" if parts.path.endswith("/") and path else path or "index"
-    if name.lower().endswith((suffix, ".htm")):
-        name = name[: name.rindex(".")]
-    if parts.query:
-        name += f"-{hashlib.blake2b(parts.query.encode(), digest_size=4).hexdigest()}"
-    port = f"-{parts.port}" if parts.port else ""
-    return f"{parts.hostname}{port}/{_UNSAFE.sub('_', name)[:400]}{suffix}"
+    index = f"index{suffix}"
+    path = parts.path + index if parts.path.endswith("/") else parts.path
+    stem = unquote(path).removesuffix(suffix)
+    safe = _DOTS.sub("_", _UNSAFE.sub("_", stem))[: _LONGEST_NAME + 1]
+    told = safe == stem and f"{_quoted(stem)}{suffix}" == path and not parts.path.endswith(f"/{index}")
+    if not told or parts.query or parts.scheme != scheme:
+        safe += f"-{hashlib.blake2b(url.encode(), digest_size=6).hexdigest()}"
+    port = f"+{parts.port}" if parts.port else ""
+    return f"{parts.hostname}{port}{safe}{suffix}"
+
+
+def _quoted(path: str) -> str:
+    return quote(path, safe="/~:@!$&'()*+,;=-._")
 
 
 class Wanted:
@@ -66,7 +82,7 @@ class Wanted:
         if self._include:
             return any(pattern.fullmatch(url) for pattern in self._include)
         if self._below:
-            return any(url.startswith(below) for below in self._below) or (self.is_own(url) and not self._below)
+            return any(url.startswith(below) for below in self._below)
         return self.is_own(url)
 
 

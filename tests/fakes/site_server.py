@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -17,6 +17,7 @@ class Page:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "text/html"})
     etag: str = ""
+    drips: bool = False  # sends the body byte by byte, and then on and on
 
 
 @dataclass
@@ -40,6 +41,7 @@ class SiteServer:
 @contextmanager
 def serving(site: SiteServer) -> Iterator[SiteServer]:
     """Serves the site on a free port of this machine."""
+    closing = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -53,9 +55,18 @@ def serving(site: SiteServer) -> Iterator[SiteServer]:
                 self.send_header(name, value)
             if page.etag:
                 self.send_header("etag", page.etag)
+            if page.drips:
+                self.end_headers()
+                self.drip()
+                return
             self.send_header("content-length", str(len(page.body)))
             self.end_headers()
             self.wfile.write(page.body)
+
+        def drip(self) -> None:
+            with suppress(OSError):
+                while not closing.wait(0.05):
+                    self.wfile.write(b"x")
 
         def log_message(self, *arguments: object) -> None:
             pass
@@ -67,6 +78,7 @@ def serving(site: SiteServer) -> Iterator[SiteServer]:
     try:
         yield site
     finally:
+        closing.set()
         server.shutdown()
         thread.join()
         server.server_close()
