@@ -52,6 +52,7 @@ class Index(Protocol):
         Raises:
             IndexUnavailable: the store cannot be reached or is broken.
             CollectionNotFound: another process deleted the collection meanwhile.
+            CollectionMoved: another process has moved the collection to another model; open it again.
         """
         ...
 

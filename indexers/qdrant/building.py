@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,6 +26,8 @@ from indexers.types import CollectionDefinition, FieldType
 
 _SMALLEST = 64  # chunks, below which weighing anew does not pay
 _DOCUMENTS_A_LOCK = 100
+_FIRST_PAUSE_S = 60.0
+_LONGEST_PAUSE_S = 86_400.0
 _CATCHING_UP = 5  # rounds of copying what was written meanwhile, beside writes; the rest is copied while they wait
 
 _log = structlog.get_logger()
@@ -44,6 +47,8 @@ class QdrantBuilding:
         self._tasks = OwnedTasks()
         self._automatic: asyncio.Task[None] | None = None
         self._built_sequence = -1
+        self._pause_s = 0.0  # after builds that failed
+        self._not_before = 0.0
 
     async def build(self) -> None:
         """Copies into a new generation; cancelling stops that, and the old one goes on serving.
@@ -55,9 +60,12 @@ class QdrantBuilding:
         await self._tasks.while_wanted(self._build(self._view.state.definition), closed)
 
     def start_when_needed(self) -> None:
-        """Starts a build in the background when the collection may have doubled since the last one."""
+        """Starts a build in the background when the collection may have doubled since the last one.
+
+        After one that failed it waits, longer each time: a server that cannot bear a copy is not asked at every write.
+        """
         idle = self._automatic is None or self._automatic.done()
-        if self._options.build_automatically and idle:
+        if self._options.build_automatically and idle and time.monotonic() >= self._not_before:
             self._automatic = self._tasks.start(self._build_when_doubled())
 
     async def redefine(self, fields: dict[str, FieldType], description: str) -> None:
@@ -78,8 +86,11 @@ class QdrantBuilding:
             chunks = await self._store.count(self._view.names.chunks, of_tenant(self._view.names.key.tenant))
             if chunks >= max(_SMALLEST, 2 * counted) or chunks <= counted // 2 - _SMALLEST:
                 await self._build(self._view.state.definition)
+            self._pause_s = 0.0
         except IndexerError as error:
-            _log.error("build_failed", collection=self._name(), reason=str(error))
+            self._pause_s = min(max(_FIRST_PAUSE_S, 2 * self._pause_s), _LONGEST_PAUSE_S)
+            self._not_before = time.monotonic() + self._pause_s
+            _log.error("build_failed", collection=self._name(), reason=str(error), pause_s=self._pause_s)
 
     async def _build(self, definition: CollectionDefinition) -> None:
         async with self._lock:

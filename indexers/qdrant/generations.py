@@ -21,6 +21,7 @@ from indexers.types import FieldType
 INDEXES = {"document_id": models.PayloadSchemaType.KEYWORD, "version": models.PayloadSchemaType.INTEGER}
 _POINTS_A_WRITE = 256
 _TOKENS_A_WRITE = 1_024  # some 10 points, which the client turns into messages in 4 ms of the event loop
+_CHARACTERS_A_WRITE = 500_000  # of documents, which take four bytes each at most
 _IDS_A_FILTER = 1_000
 
 
@@ -74,6 +75,21 @@ class Copying:
             for piece in pieces([reweighed(one, self.statistics, self.fields) for one in batch]):
                 await self.keep()
                 await self.store.upsert(self.target, piece)
+
+
+def document_pieces(points: Iterable[models.PointStruct]) -> Iterator[list[models.PointStruct]]:
+    """Cuts the points of documents into pieces; a long text, which may be nearly as large as a message, goes alone."""
+    piece: list[models.PointStruct] = []
+    characters = 0
+    for point in points:
+        length = len((point.payload or {})["text"])
+        if piece and (len(piece) == _POINTS_A_WRITE or characters + length > _CHARACTERS_A_WRITE):
+            yield piece
+            piece, characters = [], 0
+        piece.append(point)
+        characters += length
+    if piece:
+        yield piece
 
 
 def pieces(points: list[models.PointStruct]) -> Iterator[list[models.PointStruct]]:

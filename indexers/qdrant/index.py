@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +52,16 @@ from indexers.types import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A walk over an owner's documents."""
+
+    owner: str
+    after: str  # the last id that was given
+    found: list[tuple[str, str]]
+    position: int  # of what comes next
+
+
 class QdrantIndex:
     """One collection of one tenant on a server."""
 
@@ -61,7 +73,7 @@ class QdrantIndex:
         self._building = QdrantBuilding(store, view, self._writing, options)
         self._names = view.names
         self._tenant = view.names.key.tenant
-        self._walk: tuple[str, str, list[tuple[str, str]]] | None = None  # owner, last id given, what follows
+        self._walk: _Walk | None = None
 
     @property
     def definition(self) -> CollectionDefinition:
@@ -79,8 +91,14 @@ class QdrantIndex:
         return Epoch(self._view.state.generation, self._view.state.write_sequence)
 
     async def current_epoch(self) -> Epoch:
-        """Reads the collection's own point, which every write raises before it is acknowledged."""
+        """Reads the collection's own point, which every write raises before it is acknowledged.
+
+        Raises:
+            CollectionMoved: it has moved to another model; requests that have begun may go on with what served before.
+        """
         await self._look()
+        if self.moved:
+            raise CollectionMoved(self._names.key.collection)
         return self.epoch
 
     @property
@@ -161,10 +179,13 @@ class QdrantIndex:
         """
         if not owner:
             return []
-        if self._walk is None or self._walk[:2] != (owner, after):
-            self._walk = owner, after, [one for one in await owned(self._store, self._names, owner) if one[0] > after]
-        page, rest = self._walk[2][:limit], self._walk[2][limit:]
-        self._walk = (owner, page[-1][0], rest) if rest else None
+        walk = self._walk
+        if walk is None or (walk.owner, walk.after) != (owner, after):
+            found = await owned(self._store, self._names, owner)
+            walk = _Walk(owner, after, found, bisect_right(found, after, key=itemgetter(0)))
+        page = walk.found[walk.position : walk.position + limit]
+        position = walk.position + len(page)
+        self._walk = _Walk(owner, page[-1][0], walk.found, position) if position < len(walk.found) else None
         return page
 
     async def chunk_ids(self, document_id: str) -> list[str]:

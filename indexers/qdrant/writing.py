@@ -18,7 +18,7 @@ from qdrant_client import models
 
 from indexers.owned import OwnedTasks
 from indexers.qdrant.conditions import any_keyword, of_tenant, older_than
-from indexers.qdrant.generations import pieces
+from indexers.qdrant.generations import document_pieces, pieces
 from indexers.qdrant.lease import WRITING, Lease
 from indexers.qdrant.points import CollectionState, chunk_point, document_point, point_id, state_payload
 from indexers.qdrant.repair import made_good, parts
@@ -121,9 +121,9 @@ class QdrantWriting:
         for part in parts(ids):
             await lease.keep()
             await store.delete(names.chunks, self._older_than(version, part))
-        for document in documents:  # each alone: a text may be nearly as large as a message
+        for piece in document_pieces(document_point(one, state) for one in documents):
             await lease.keep()
-            await store.upsert(names.documents, [document_point(document, state)], older_documents)
+            await store.upsert(names.documents, piece, older_documents)
 
     async def _begin(self, lease: Lease) -> CollectionState:
         """Announces a write under a sequence of its own, which is above all before it; it follows the clock.

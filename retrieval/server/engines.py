@@ -234,6 +234,7 @@ def _open_catalog(settings: Settings, models: Models) -> Catalog:
     options = IndexOptions(
         kind=ShardKind(index.kind),
         build_after_chunks=index.build_after_chunks,
+        build_timeout_s=index.build_timeout_s,
         graph=graph,
         search_ef=index.hnsw_ef,
         max_collections=index.max_collections,

@@ -23,6 +23,7 @@ def qdrant_options(index: IndexSettings, graph: GraphShape | None = None) -> Qdr
         tls=address.scheme == "https",
         ca_file=Path(server.ca_file) if server.ca_file else None,
         timeout_s=server.timeout_ms / 1e3,
+        build_timeout_s=index.build_timeout_s,
         lease_s=server.lease_ms / 1e3,
         cluster=_cluster(index),
         storage=_storage(index),

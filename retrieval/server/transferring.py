@@ -80,7 +80,13 @@ def _catalog(settings: Settings, side: Side, model: DenseModel) -> Catalog:
         return QdrantCatalog(qdrant_options(index), OneModel(model))
     kind = ShardKind.EDGE if index.kind == "qdrant" else ShardKind(index.kind)
     graph = GraphShape(index.hnsw_m, index.hnsw_ef_construct)
-    options = IndexOptions(kind=kind, graph=graph, max_collections=index.max_collections, build_automatically=False)
+    options = IndexOptions(
+        kind=kind,
+        graph=graph,
+        max_collections=index.max_collections,
+        build_automatically=False,
+        build_timeout_s=index.build_timeout_s,
+    )
     return EmbeddedCatalog(settings.data.folder, OneModel(model), options)
 
 

@@ -134,6 +134,9 @@ class IndexSettings(Section):
     build_after_chunks: int = Field(default=16_384, ge=64, le=10_000_000)
     """Chunks written or removed since the last generation before a new one is built; a tenth of all if that is more."""
 
+    build_timeout_s: float = Field(default=3_600.0, ge=1.0, le=604_800.0)
+    """The longest that building a generation may take; one that takes longer is thrown away, and tried again later."""
+
     hnsw_m: int = Field(default=16, ge=4, le=128)
     """Links of a node in the HNSW graph."""
 

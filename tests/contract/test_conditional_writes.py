@@ -90,6 +90,9 @@ async def test_owned_lists_the_owners_documents_by_id(index: Index) -> None:
     await index.delete(["d3"])
     first = await index.owned("handbook", "", 2)
     assert first == [("d0", "file:///d0"), ("d1", "file:///d1")]
+    assert [name for name, _ in await index.owned("handbook", "d1", 1)] == ["d2"]
+    assert [name for name, _ in await index.owned("handbook", "d2", 1)] == ["d4"]
+    assert await index.owned("handbook", "d4", 1) == []
     assert [name for name, _ in await index.owned("handbook", "d1", 10)] == ["d2", "d4"]
     assert await index.owned("", "", 10) == []
 

@@ -29,6 +29,7 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
         self.dies_after: int | None = None  # calls that are still answered; None for all
         self.fails_after_alias = False  # whether the next change of a payload fails once an alias has moved
         self.hang: set[str] = set()
+        self.before: dict[str, asyncio.Event] = {}  # calls wait until it has happened
         self.cancelled: list[str] = []
         self.declared: dict[str, Any] = {}  # the parameters of dense vectors by name, as they came last
         self.created: dict[str, Any] = {}  # the requests that made collections
@@ -51,6 +52,8 @@ class FakeQdrant(grpc.CollectionsServicer, grpc.PointsServicer):
             except asyncio.CancelledError:
                 self.cancelled.append(name)
                 raise
+        if name in self.before:
+            await self.before[name].wait()
         if name in self.fail_next:
             await context.abort(self.fail_next.pop(name), "as told")
 

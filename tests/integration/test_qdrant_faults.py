@@ -10,6 +10,7 @@ import grpc
 import numpy as np
 import pytest
 from qdrant_client import grpc as qdrant
+from structlog.testing import capture_logs
 
 from indexers.errors import BuildFailed, CollectionNotFound, IndexUnavailable, ModelMismatch
 from indexers.filters import Filter, MatchAny
@@ -248,3 +249,46 @@ async def test_every_filter_begins_with_the_tenant(fake: FakeQdrant, catalog: Qd
     await catalog.delete(KEY)
     assert fake.without_tenant == []
     assert {"Delete", "Count", "Scroll", "QueryBatch"} <= set(fake.calls)
+
+
+async def test_build_that_failed_is_not_tried_at_every_write(
+    fake: FakeQdrant, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one waits; once its time has come, a write starts it."""
+    catalog = QdrantCatalog(QdrantOptions("127.0.0.1", port), OneModel(MODEL))
+    index = await catalog.create(KEY, {}, "")
+
+    async def build_of(write: int) -> list[str]:
+        fake.calls.clear()
+        await index.upsert([encoded(f"w{write}-{n}", [f"alpha x{n}"]) for n in range(80)])
+        for _ in range(10):
+            await index.current_epoch()
+        return [one for one in fake.calls if one in {"Count", "Create"}]
+
+    fake.fail_next["Create"] = grpc.StatusCode.UNAVAILABLE
+    with capture_logs() as logs:
+        tried = await build_of(0)
+        while not logs:
+            tried = await build_of(0)
+    assert "Create" in tried
+    assert logs[0]["event"] == "build_failed"
+    assert logs[0]["pause_s"] == 60.0
+    assert await build_of(1) == []
+    monkeypatch.setattr("time.monotonic", lambda: 1e12)
+    assert (await build_of(2))[:1] == ["Count"]
+    monkeypatch.undo()
+    await catalog.close()
+
+
+async def test_documents_are_written_together(fake: FakeQdrant, catalog: QdrantCatalog) -> None:
+    """One call for as many as fit; long texts are cut off from them."""
+    index = await catalog.create(KEY, {}, "")
+    made = []
+    for number in range(63):
+        one = encoded(f"d{number}", [f"alpha x{number}"])
+        text = one.document.text + ("" if number // 3 != 10 else " and so on" * 30_000)
+        made.append(replace(one, document=replace(one.document, text=text)))
+    fake.writes.clear()
+    await index.upsert(made)
+    upserts = [request.points for name, request in fake.writes if name == "Upsert"]
+    assert [len(points) for points in upserts if "text_length" in points[0].payload] == [31, 1, 31]

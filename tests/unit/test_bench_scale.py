@@ -134,15 +134,16 @@ async def test_write_takes_as_many_calls_as_the_product_makes() -> None:
 
 
 def test_server_write_is_calls_and_the_clients_work() -> None:
-    """Two documents of 10 chunks, 100 token vectors each: 11 a piece, so 2 pieces; 2 + 2 + 7 + 6 calls."""
-    assert formulas.write_calls(2, 20, 100) == 2 + 2 + 7
-    assert formulas.server_write_s(2, 10, 100, 0.001, 0.01) == pytest.approx((17 * 0.01 + 20 * 0.001) / 2)
+    """Two documents of 10 chunks, 100 token vectors each: 11 a piece, so 2 pieces; 1 + 2 + 7 + 6 calls."""
+    assert formulas.write_calls(2, 20, 100) == 1 + 2 + 7
+    assert formulas.server_write_s(2, 10, 100, 0.001, 0.01) == pytest.approx((16 * 0.01 + 20 * 0.001) / 2)
 
 
-def test_migration_encodes_and_writes_in_turn() -> None:
-    """Two chunks a document; nothing of it overlaps."""
-    assert formulas.migrate_s(0.02, 2, 0.001, 0.0) == pytest.approx(0.042)
-    assert formulas.migrate_s(0.0, 2, 0.0, 0.01) == pytest.approx(0.02125)
+def test_migration_takes_as_long_as_the_slower_of_encoding_and_writing() -> None:
+    """Two chunks a document, 11 of which go in a piece: a batch of 32 documents takes 3 calls, and 2 and 6 more."""
+    assert formulas.migrate_s(0.02, 2, 100, 0.001, 0.0) == pytest.approx(0.04)
+    assert formulas.migrate_s(0.0, 2, 100, 0.03, 0.0) == pytest.approx(0.06)
+    assert formulas.migrate_s(0.0, 2, 100, 0.0, 0.01) == pytest.approx(8 / 32 * 0.01)
 
 
 def test_copy_reads_fifty_and_writes_pieces() -> None:

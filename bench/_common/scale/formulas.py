@@ -166,14 +166,19 @@ def cores_fed(parallel_core_s: float, serial_s: float) -> float:
     return parallel_core_s / serial_s
 
 
-def write_calls(documents: int, chunks: float, token_vectors_a_chunk: float, tokens_a_write: int = 1_024) -> int:
+def chunk_pieces(chunks: float, token_vectors_a_chunk: float, tokens_a_write: int = 1_024) -> int:
+    """Returns in how many calls chunks are written to a Qdrant server."""
+    a_piece = max(1, math.ceil(tokens_a_write / max(token_vectors_a_chunk, 1.0)))
+    return math.ceil(chunks / a_piece)
+
+
+def write_calls(documents: int, chunks: float, token_vectors_a_chunk: float) -> int:
     """Returns the calls, one after the other, of a write of new documents to a Qdrant server in one turn.
 
-    Chunks go in pieces, each document alone; three reads and three changes of points are the turn and its conditions,
-    and one call removes older chunks.
+    Chunks go in pieces, and so do documents, of which 256 with 500,000 characters are one; three reads and three
+    changes of points are the turn and its conditions, and one call removes older chunks.
     """
-    a_piece = max(1, math.ceil(tokens_a_write / max(token_vectors_a_chunk, 1.0)))
-    return documents + math.ceil(chunks / a_piece) + 7
+    return math.ceil(documents / 256) + chunk_pieces(chunks, token_vectors_a_chunk) + 7
 
 
 LOOK_CALLS = 3  # the collection's point twice, and the documents
@@ -188,19 +193,28 @@ def server_write_s(
     return (calls * round_trip_s + chunks * client_chunk_s) / documents
 
 
-def migrate_s(embed_chunk_s: float, chunks_a_document: float, client_chunk_s: float, round_trip_s: float) -> float:
-    """Returns a document's time in a migration on a server: one process encodes a batch, then writes it, in turn.
+def migrate_s(
+    embed_chunk_s: float,
+    chunks_a_document: float,
+    token_vectors_a_chunk: float,
+    client_chunk_s: float,
+    round_trip_s: float,
+) -> float:
+    """Returns a document's time in a migration on a server, where one batch is encoded while the last is written.
 
-    A batch of 32 takes four calls, and each document one for its chunks and one for itself.
+    Three calls read a batch of 32; one removes what is there, some write its chunks, and one its documents.
     """
-    return chunks_a_document * (embed_chunk_s + client_chunk_s) + (4 / 32 + 2) * round_trip_s
+    batch = 32
+    pieces = chunk_pieces(batch * chunks_a_document, token_vectors_a_chunk)
+    encoded_s = chunks_a_document * embed_chunk_s + 3 / batch * round_trip_s
+    written_s = chunks_a_document * client_chunk_s + (2 + pieces) / batch * round_trip_s
+    return max(encoded_s, written_s)
 
 
 def copy_s(client_chunk_s: float, token_vectors_a_chunk: float, round_trip_s: float) -> float:
     """Returns a chunk's time when a collection on a server is copied into a new generation: 50 a read, then pieces."""
     read = 50
-    a_piece = max(1, math.ceil(1_024 / max(token_vectors_a_chunk, 1.0)))
-    return client_chunk_s + (1 + math.ceil(read / a_piece)) / read * round_trip_s
+    return client_chunk_s + (1 + chunk_pieces(read, token_vectors_a_chunk)) / read * round_trip_s
 
 
 def changed_until_build(chunks: float, at_least: float = 16_384, share: float = 0.1) -> float:

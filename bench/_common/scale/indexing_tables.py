@@ -10,7 +10,7 @@ from bench._common.scale.costs import Costs
 from bench._common.scale.growth import growth_of
 from bench._common.scale.numbers import digits, in_bytes, in_time, size, table
 
-BUILD_TIMEOUT_S = 3_600.0  # `build_timeout_s`, of either store
+BUILD_TIMEOUT_S = 3_600.0  # `index.build_timeout_s` by default
 _WAVE_ITEMS = 1_000
 _EMBEDDED = (1e5, 1e6, 1e7, 1e8)
 
@@ -163,8 +163,8 @@ def migration(costs: Costs) -> str:
 def _migrated(costs: Costs, cores: int, client_s: float) -> float:
     """Returns a chunk's time in a migration on a server."""
     embed = costs.encoding.tokens_a_chunk / costs.encoding.core_tokens_per_s / cores
-    chunks = costs.reading.chunks_a_document
-    return formulas.migrate_s(embed, chunks, client_s, ROUND_TRIP_S) / chunks
+    chunks, tokens = costs.reading.chunks_a_document, costs.encoding.token_vectors_a_chunk
+    return formulas.migrate_s(embed, chunks, tokens, client_s, ROUND_TRIP_S) / chunks
 
 
 def money(costs: Costs) -> str:

@@ -192,7 +192,7 @@ def held(costs: Costs) -> str:
         ("`SeenIds`, of a job's run", remembered.seen_ids),
         ("fingerprints, of a run over a cluster", remembered.fingerprints),
         ("`SeenSources`, of `headrace index`", remembered.seen_sources),
-        ("signatures of near duplicates, without the bound of 500,000", remembered.signatures),
+        ("signatures of near duplicates, without the bound of 200,000", remembered.signatures),
         ("term counts, a chunk, while a server's generation is made", remembered.term_counts),
     ]
     rows = [

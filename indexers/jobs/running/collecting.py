@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from indexers.duplicates import NearDuplicates
+from indexers.duplicates import MOST, NearDuplicates
 from indexers.jobs.report import LISTED, NearDuplicate, Noted, SlowItem, SpeedPoint
 from indexers.jobs.report_parts import ChunkLengths, Course, Slowest
 from indexers.jobs.running.known import Known
@@ -61,7 +61,7 @@ class Collected:
 
     def _find_duplicates(self, written: Sequence[Document]) -> None:
         if self._near is None:
-            self._near = NearDuplicates(self._threshold, self._known.signatures())
+            self._near = NearDuplicates(self._threshold, self._known.signatures(MOST))
         signatures: list[tuple[str, bytes]] = []
         for document in written:
             similar, signature = self._near.find(document.document_id, document.text)

@@ -85,9 +85,9 @@ class Known:
         self._write("DELETE FROM documents WHERE document_id = ?", gone)
         self._write("DELETE FROM signatures WHERE document_id = ?", gone)
 
-    def signatures(self) -> list[tuple[str, bytes]]:
-        """Returns the signatures of all documents, by which near duplicates are found."""
-        return self._connection.execute("SELECT document_id, signature FROM signatures").fetchall()
+    def signatures(self, limit: int) -> list[tuple[str, bytes]]:
+        """Returns the signatures of so many documents at most, by which near duplicates are found."""
+        return self._connection.execute("SELECT document_id, signature FROM signatures LIMIT ?", (limit,)).fetchall()
 
     def keep_signatures(self, signatures: Sequence[tuple[str, bytes]]) -> None:
         """Remembers signatures of documents that were written."""

@@ -133,7 +133,7 @@ class IndexService(JobMethods, MigrationMethods):
             return await self._indexer_of(index, chunking).upsert(documents, WorkClass.BULK, since)
 
         try:
-            report = await self._write(request.collection, upsert)
+            report = await self._as_it_is(request.collection, upsert)
         except InvalidInput as error:
             raise type(error)(_wire_name(error.field), error.bound, str(error)) from None
         tally = UpsertTally()
@@ -165,14 +165,18 @@ class IndexService(JobMethods, MigrationMethods):
             kept = await index.look_up(request.ids.ids) if request.HasField("unchanged_since") else {}
             return index_pb2.DeleteDocumentsResponse(deleted=deleted, epoch=epoch_to_pb(index.epoch), kept=sorted(kept))
 
-        return await self._write(request.collection, delete)
+        return await self._as_it_is(request.collection, delete)
 
     async def LookUpDocuments(  # noqa: N802
         self, request: index_pb2.LookUpDocumentsRequest, context: Context
     ) -> index_pb2.LookUpDocumentsResponse:
         """Says what is stored, without texts."""
-        index = await self._open(request.collection)
-        return await look_up(index, self._indexer_of(index, chunking_from_pb(request.chunking)), request)
+        chunking = chunking_from_pb(request.chunking)
+
+        async def look(index: Index) -> index_pb2.LookUpDocumentsResponse:
+            return await look_up(index, self._indexer_of(index, chunking), request)
+
+        return await self._as_it_is(request.collection, look)
 
     async def GetDocument(  # noqa: N802
         self, request: index_pb2.GetDocumentRequest, context: Context
@@ -211,13 +215,13 @@ class IndexService(JobMethods, MigrationMethods):
         return index_pb2.BuildCollectionResponse(epoch=epoch_to_pb(await index.build()))
 
     async def _upsert(self, collection: str, documents: Sequence[Document]) -> UpsertReport:
-        return await self._write(collection, lambda index: self._indexer_of(index).upsert(documents, WorkClass.BULK))
+        return await self._as_it_is(collection, lambda index: self._indexer_of(index).upsert(documents, WorkClass.BULK))
 
-    async def _write(self, collection: str, write: Callable[[Index], Awaitable[T]]) -> T:
-        """Writes to a collection; when it has moved to another model meanwhile, once more as it is then."""
+    async def _as_it_is(self, collection: str, act: Callable[[Index], Awaitable[T]]) -> T:
+        """Acts on a collection; when it has moved to another model meanwhile, once more as it is then."""
         while True:
             try:
-                return await write(await self._open(collection))
+                return await act(await self._open(collection))
             except CollectionMoved:
                 continue
 
