@@ -21,6 +21,7 @@ from indexers.jobs.index_target import IndexTarget
 from indexers.jobs.running.parts import RunParts
 from indexers.jobs.running.runner import JobRunner
 from indexers.jobs.spec import JobSpec
+from indexers.jobs.sqlite.store import SqliteJobStore
 from indexers.jobs.state import Job, JobKey, Run, RunClaim, RunRequest
 from indexers.jobs.store import JobStore
 from indexers.jobs.target import Looked
@@ -33,7 +34,6 @@ from indexers.reports import UpsertReport
 from indexers.sources.source import ItemRef, Scanned
 from indexers.types import CollectionKey, Document
 from tests.fakes.encoders import HashEncoder, PieceCounter
-from tests.fakes.job_store import MemoryJobStore
 
 KEY = JobKey("default", "handbook")
 Hook = Callable[[str], None]
@@ -211,5 +211,5 @@ async def rig_of(folder: Path, spec: JobSpec | None = None, store: JobStore | No
         limits = ChunkLimits(64, 40, 8)
         indexer = Indexer(index, encoder, Chunker(PieceCounter(), limits))
         target = HookedTarget(IndexTarget(index, indexer, builds=False))
-        clocked = store or MemoryJobStore(now=lambda: datetime.now(UTC))
+        clocked = store or SqliteJobStore(folder / "jobs.sqlite")
         yield Rig(folder, DictSource({}), index, encoder, target, clocked, spec)

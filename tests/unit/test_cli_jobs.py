@@ -11,6 +11,7 @@ import pytest
 from indexers.jobs.files import parse_job
 from indexers.jobs.state import DocumentRecord, DocumentState, Job, RunRequest, RunState
 from indexers.sources.access import SourceAccess
+from indexers.sources.source import ItemRef
 from retrieval.cli.exits import Exit, WorkFailed, WorkWaits, WrongUse
 from retrieval.cli.jobs import find, follow
 from retrieval.cli.jobs_files import export_failures, some_failures, write_report
@@ -45,6 +46,8 @@ async def _partial(store: MemoryJobStore) -> str:
     run = await store.submit(job.key, RunRequest())
     claim = await store.claim_run("w", 60.0)
     assert claim is not None
+    await store.offer(claim, [ItemRef("u/a", "a", ""), ItemRef("u/b", "b", "")])
+    await store.lease_items(run.run_id, "w", 2, 60.0)
     await store.record(
         run.run_id,
         "w",

@@ -9,7 +9,16 @@ import pytest
 
 from headrace.v1 import jobs_pb2
 from indexers.errors import InvalidJob, InvalidPageToken, JobNotFound, RunActive, RunNotFound
-from indexers.jobs.state import DocumentRecord, DocumentState, ItemOutcome, ItemState, Job, RunRequest, RunState
+from indexers.jobs.state import (
+    DocumentRecord,
+    DocumentState,
+    ItemOutcome,
+    ItemState,
+    Job,
+    RunClaim,
+    RunRequest,
+    RunState,
+)
 from indexers.jobs.toml_text import spec_to_toml
 from indexers.sources.access import SourceAccess
 from indexers.sources.source import ItemRef
@@ -226,17 +235,19 @@ async def test_lists_come_in_pages(store: MemoryJobStore) -> None:
         await calls.list(jobs_pb2.ListJobsRequest(page_size=1001))
 
 
-async def _fail(store: MemoryJobStore, failures: dict[str, int]) -> None:
+async def _fail(store: MemoryJobStore, failures: dict[str, int]) -> RunClaim:
     await declared(store)
     run = await store.submit(job_of().key, RunRequest())
     claim = await store.claim_run("w", 60.0)
     assert claim is not None
     await store.offer(claim, [ItemRef(uri, uri, "") for uri in failures])
+    await store.lease_items(run.run_id, "w", len(failures), 60.0)
     for uri, count in failures.items():
         records = [
             DocumentRecord(f"{uri}/{at}", uri, DocumentState.FAILED, reason="bad", kind="parse") for at in range(count)
         ]
         await store.record(run.run_id, "w", records)
+    return claim
 
 
 async def test_failures_come_in_pages_that_end_with_an_item(store: MemoryJobStore) -> None:
@@ -255,7 +266,7 @@ async def test_failures_come_in_pages_that_end_with_an_item(store: MemoryJobStor
 
 async def test_retry_queues_a_run_over_failures_alone(store: MemoryJobStore) -> None:
     """The run that retries reads nothing but what failed."""
-    await declared(store)
+    await store.end_run(await _fail(store, {"a": 1}), RunState.PARTIAL, "", "")
     run = (await _calls(store).retry(jobs_pb2.RetryFailuresRequest(name="handbook"))).run
     assert (await store.get_run("acme", run.run_id)).request == RunRequest(only_failures=True, reason="key app")
 
