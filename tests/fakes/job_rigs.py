@@ -211,5 +211,7 @@ async def rig_of(folder: Path, spec: JobSpec | None = None, store: JobStore | No
         limits = ChunkLimits(64, 40, 8)
         indexer = Indexer(index, encoder, Chunker(PieceCounter(), limits))
         target = HookedTarget(IndexTarget(index, indexer, builds=False))
-        clocked = store or SqliteJobStore(folder / "jobs.sqlite")
-        yield Rig(folder, DictSource({}), index, encoder, target, clocked, spec)
+        if store is None:
+            store = SqliteJobStore(folder / "jobs.sqlite")
+            stack.push_async_callback(store.close)
+        yield Rig(folder, DictSource({}), index, encoder, target, store, spec)

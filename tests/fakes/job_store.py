@@ -18,7 +18,7 @@ class MemoryJobStore(SqliteJobStore):
         """Its clock stands at `EPOCH`."""
         self.moment = EPOCH
         self.reads = 0  # of runs, so that tests see how often somebody polls
-        super().__init__(Path(":memory:"), lambda: self.moment.timestamp())
+        super().__init__(Path(":memory:"), self._seconds)
 
     def pass_s(self, seconds: float) -> None:
         """Moves the clock."""
@@ -28,6 +28,9 @@ class MemoryJobStore(SqliteJobStore):
         """Returns a run, and counts that."""
         self.reads += 1
         return await super().get_run(tenant, run_id)
+
+    def _seconds(self) -> float:
+        return self.moment.timestamp()
 
     def __del__(self) -> None:
         """Ends the thread and frees the database."""

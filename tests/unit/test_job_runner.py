@@ -11,7 +11,6 @@ from indexers.errors import ItemUnreadable, LeaseLost, SourceUnavailable, Target
 from indexers.jobs.report import report_from_json
 from indexers.jobs.running.assisting import Assistant
 from indexers.jobs.running.runner import JobRunner
-from indexers.jobs.sqlite.store import SqliteJobStore
 from indexers.jobs.state import DocumentState, ItemState, RunRequest, RunState
 from indexers.parsing.parsed import ParseFailure, SkippedFile
 from indexers.types import Document
@@ -19,14 +18,11 @@ from tests.fakes.job_rigs import KEY, DictSource, Rig, rig_of, spec_of
 from tests.fakes.job_store import MemoryJobStore
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def rig(tmp_path, request) -> AsyncIterator[Rig]:
+@pytest.fixture
+async def rig(tmp_path) -> AsyncIterator[Rig]:
     """Is a job over an empty collection."""
-    store = SqliteJobStore(tmp_path / "jobs.sqlite") if request.param == "sqlite" else None
-    async with rig_of(tmp_path, store=store) as opened:
+    async with rig_of(tmp_path) as opened:
         yield opened
-    if store is not None:
-        await store.close()
 
 
 def files(count: int, word: str = "pumps") -> dict[str, bytes]:
