@@ -19,7 +19,7 @@ from indexers.errors import ItemGone, ItemUnreadable, JobError, SourceUnavailabl
 from indexers.sources.access import SourceAccess
 from indexers.sources.addresses import AddressGuard
 from indexers.sources.spec import FilesSource as FilesSpec
-from indexers.sources.store_options import OBJECT_STORES, Options, checked_options, disconnect, foreign_errors
+from indexers.sources.store_options import OBJECT_STORES, Options, checked_options, disconnect, foreign_errors, is_lost
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}
 _BLOCK_BYTES = 1024 * 1024
@@ -57,7 +57,7 @@ class FileStore:
             SourceUnavailable: the store cannot be reached.
         """
         with self._errors(address, whole=True):
-            files = self._connected()
+            files = self._connected(address)
             files.invalidate_cache()
             try:
                 about = files.info(path)
@@ -87,6 +87,8 @@ class FileStore:
                 except ItemGone:
                     continue
                 except (ItemUnreadable, SourceUnavailable) as error:
+                    if self._is_lost():  # of the folders that are left nothing is known either
+                        raise
                     yield Listed(name, failure=f"the folder cannot be listed: {error.reason}")
 
     def copy(self, path: str, into: Path, name: str, max_bytes: int) -> None:
@@ -96,7 +98,7 @@ class FileStore:
             ItemGone, ItemUnreadable, SourceUnavailable: see `Source.open`.
         """
         size = 0
-        with self._errors(name), self._connected().open(path, "rb") as opened, into.open("wb") as written:
+        with self._errors(name), self._connected(name).open(path, "rb") as opened, into.open("wb") as written:
             while block := opened.read(_BLOCK_BYTES):
                 size += len(block)
                 if size > max_bytes:
@@ -112,7 +114,7 @@ class FileStore:
 
     def _flat(self, path: str, address: str) -> Iterator[Listed]:
         with self._errors(address, whole=True):
-            files = self._connected()
+            files = self._connected(address)
             found = files.find(path, detail=True)
             if not found and not files.exists(path):  # what is not there is listed as empty
                 raise FileNotFoundError(path)
@@ -121,17 +123,35 @@ class FileStore:
                 yield _listed(found[place])
 
     def _entries(self, path: str, address: str, *, whole: bool) -> list[Mapping[str, Any]]:
-        with self._errors(address if whole else path, whole=whole):
-            found: list[Mapping[str, Any]] = self._connected().ls(path, detail=True)
+        name = address if whole else path
+        try:
+            found = self._listing(path, name, whole=whole)
+        except SourceUnavailable:
+            if not self._is_lost():
+                raise
+            found = self._listing(path, name, whole=whole)  # a connection that was lost is made anew, once
         below = f"{path.rstrip('/')}/"
         # What a store calls something else than a path below is not followed, or there might be no end.
         inside = [one for one in found if str(one["name"]).startswith(below) and len(str(one["name"])) > len(below)]
         return sorted(inside, key=lambda one: str(one["name"]))
 
-    def _connected(self) -> Any:
+    def _listing(self, path: str, name: str, *, whole: bool) -> list[Mapping[str, Any]]:
+        with self._errors(name, whole=whole):
+            found: list[Mapping[str, Any]] = self._connected(name).ls(path, detail=True)
+        return found
+
+    def _is_lost(self) -> bool:
         with self._lock:
-            if self._files is None:
-                self._files = _file_system(self._scheme, self._options)
+            return self._files is not None and is_lost(self._scheme, self._files)
+
+    def _connected(self, name: str) -> Any:
+        """Raises: SourceUnavailable: there is no connection; whatever the reason, no file is gone for it."""
+        with self._lock:
+            if self._files is None or is_lost(self._scheme, self._files):
+                try:
+                    self._files = _file_system(self._scheme, self._options)
+                except foreign_errors(self._scheme) as error:
+                    raise SourceUnavailable(name, self._refusal(error)) from error
             return self._files
 
     @contextmanager
@@ -158,10 +178,21 @@ class FileStore:
             return ItemGone(name, "is no longer there")
         if not whole and kind == "SFTPPermissionDenied":
             return ItemUnreadable(name, "may not be read with these credentials", "forbidden")
+        return SourceUnavailable(name, self._reason(error))
+
+    def _refusal(self, error: Exception) -> str:
+        """Returns why there is no connection, and what to do where a field of the job decides that."""
+        if type(error).__name__ == "HostKeyNotVerifiable":
+            return f"{self._reason(error)}; if the key is the server's, save it in source.known_hosts_file"
+        if isinstance(error, PermissionError) and not error.filename:  # a local file that is not readable has a name
+            return "refuses the credentials; check source.username with source.password_ref or source.key_file"
+        return self._reason(error)
+
+    def _reason(self, error: Exception) -> str:
         reason = " ".join(str(error).split())[:300]
         for secret in self._secrets:
             reason = reason.replace(secret, "***")
-        return SourceUnavailable(name, f"cannot be read: {kind}{': ' if reason else ''}{reason}")
+        return f"cannot be read: {type(error).__name__}{': ' if reason else ''}{reason}"
 
 
 def _file_system(scheme: str, options: Options) -> Any:

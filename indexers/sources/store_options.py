@@ -84,6 +84,11 @@ def disconnect(scheme: str, files: Any) -> None:
         sync(files.loop, _ended, files.client, timeout=_GOODBYE_S)
 
 
+def is_lost(scheme: str, files: Any) -> bool:
+    """Tells whether a file system of SFTP has lost its connection; others connect for each request."""
+    return scheme in _SFTP and bool(files.client.is_closed())
+
+
 async def _ended(connection: Any) -> None:
     connection.close()
     await connection.wait_closed()
@@ -141,7 +146,10 @@ def _sftp(spec: FilesSpec, password: str, base_folder: Path, access: SourceAcces
         "sftp_client_kwargs": {"path_errors": "surrogateescape"},
     }
     if spec.key_file:
-        fixed["client_keys"] = [str(access.path(base_folder / spec.key_file))]
+        key = access.path(base_folder / spec.key_file)
+        if not key.is_file():
+            raise ItemUnreadable("source.key_file", f"{key} is not there; give the path of a private key", "no_secret")
+        fixed["client_keys"] = [str(key)]
     elif access.secrets is not None:
         fixed["client_keys"] = None
     if access.secrets is not None or spec.key_file or password:

@@ -17,6 +17,7 @@ from indexers.sources.open import open_source
 from indexers.sources.source import ItemRef, Source
 from indexers.sources.spec import SourceSpec
 from tests.fakes.git_server import Repository
+from tests.fakes.sftp_server import PASSWORD, serving_sftp
 from tests.fakes.site_server import Page, SiteServer, serving
 
 _SPEC: TypeAdapter[SourceSpec] = TypeAdapter(SourceSpec)
@@ -41,7 +42,7 @@ class Place:
     vanish: Callable[[], None]  # the second one is gone
 
 
-@pytest.fixture(params=["folder", "memory", "git", "sql", "s3", "site"])
+@pytest.fixture(params=["folder", "memory", "git", "sql", "s3", "sftp", "site"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Is each kind of source in turn."""
     made = globals()[f"_{request.param}"](tmp_path)
@@ -72,6 +73,27 @@ def _memory(folder: Path) -> Iterator[Place]:
     source = opened(folder, kind="files", url="memory://docs", allow_private=True)
     yield Place(source, lambda: files.pipe({"/docs/b.txt": b"changed"}), lambda: files.rm("/docs/b.txt"))
     files.rm("/docs", recursive=True)
+
+
+def _sftp(folder: Path) -> Iterator[Place]:
+    docs = folder / "served" / "docs"
+    docs.mkdir(parents=True)
+    (docs / "a.txt").write_text("one", encoding="utf-8")
+    (docs / "b.txt").write_text("two", encoding="utf-8")
+    second = docs / "b.txt"
+    with serving_sftp(docs.parent) as server:
+        (folder / "hosts").write_text(server.known_hosts, encoding="utf-8")
+        (folder / "secret").write_text(PASSWORD, encoding="utf-8")
+        source = opened(
+            folder,
+            kind="files",
+            url=f"sftp://127.0.0.1:{server.port}/docs",
+            username="me",
+            password_ref=f"file:{folder / 'secret'}",
+            known_hosts_file="hosts",
+            allow_private=True,
+        )
+        yield Place(source, lambda: _write(second, "changed"), second.unlink)
 
 
 def _git(folder: Path) -> Iterator[Place]:

@@ -1,11 +1,11 @@
-"""An SFTP server on this machine, with a password, a host key and folders that it does not list."""
+"""An SFTP server on this machine, with a password, a user's key, a host key and folders that it does not list."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,19 +22,36 @@ class SftpPlace:
     root: Path
     port: int = 0
     host_key: str = ""
+    above: str = ""  # the path of the served folder, as clients name it
+    user_keys: str = ""  # the public key of the user
     closed: set[bytes] = field(default_factory=set)  # folders that may not be listed
+    cutting: dict[bytes, int] = field(default_factory=dict)  # how often all connections are cut when one is listed
     connections: list[asyncssh.SSHServerConnection] = field(default_factory=list)
+    stop: Callable[[], None] = lambda: None
 
     @property
     def known_hosts(self) -> str:
         """The line by which a client knows the server."""
         return f"[127.0.0.1]:{self.port} {self.host_key}"
 
+    def cut(self) -> None:
+        """Ends all connections at once."""
+        for connection in self.connections:
+            connection.abort()
+
+
+def user_key(path: Path) -> str:
+    """Makes a private key at the path and returns its public key."""
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    key.write_private_key(path)
+    path.chmod(0o600)
+    return key.export_public_key().decode()
+
 
 @contextmanager
-def serving_sftp(root: Path) -> Iterator[SftpPlace]:
+def serving_sftp(root: Path, user_keys: str = "") -> Iterator[SftpPlace]:
     """Serves a folder while the block runs."""
-    place = SftpPlace(root)
+    place = SftpPlace(root, user_keys=user_keys)
     ready = threading.Event()
     ending: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
@@ -54,20 +71,26 @@ def serving_sftp(root: Path) -> Iterator[SftpPlace]:
         ready.set()
         await end.wait()
         server.close()
+        place.cut()
         for connection in place.connections:
-            connection.abort()
             await connection.wait_closed()
         await server.wait_closed()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), name="sftp")
     thread.start()
     assert ready.wait(30.0)
+
+    def stop() -> None:
+        if thread.is_alive():
+            loop, end = ending[0]
+            loop.call_soon_threadsafe(end.set)
+            thread.join(30.0)
+
+    place.stop = stop
     try:
         yield place
     finally:
-        loop, end = ending[0]
-        loop.call_soon_threadsafe(end.set)
-        thread.join(30.0)
+        stop()
 
 
 class _Login(asyncssh.SSHServer):
@@ -83,6 +106,12 @@ class _Login(asyncssh.SSHServer):
     def password_auth_supported(self) -> bool:
         return True
 
+    def public_key_auth_supported(self) -> bool:
+        return bool(self._place.user_keys)
+
+    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        return key.export_public_key().decode() == self._place.user_keys
+
     def validate_password(self, username: str, password: str) -> bool:
         return password == PASSWORD
 
@@ -95,5 +124,8 @@ class _Files(asyncssh.SFTPServer):
     async def scandir(self, path: bytes) -> AsyncIterator[asyncssh.SFTPName]:
         if path in self._place.closed:
             raise asyncssh.SFTPPermissionDenied("not for you")
+        if self._place.cutting.get(path, 0):
+            self._place.cutting[path] -= 1
+            self._place.cut()
         async for entry in super().scandir(path):
             yield entry
