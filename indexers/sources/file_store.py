@@ -22,6 +22,8 @@ from indexers.sources.spec import FilesSource as FilesSpec
 from indexers.sources.store_options import OBJECT_STORES, Options, checked_options, disconnect, foreign_errors, is_lost
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}
+# The server's program for SFTP has ended; the library goes on to use its channel for as long as the connection stands.
+_CHANNEL_LOST = ("SFTPConnectionLost", "SFTPNoConnection")
 _BLOCK_BYTES = 1024 * 1024
 _HASHES = ("ETag", "etag", "md5Hash", "content_md5", "checksum")
 _TIMES = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
@@ -142,7 +144,7 @@ class FileStore:
 
     def _is_lost(self) -> bool:
         with self._lock:
-            return self._files is not None and is_lost(self._scheme, self._files)
+            return self._files is None or is_lost(self._scheme, self._files)
 
     def _connected(self, name: str) -> Any:
         """Raises: SourceUnavailable: there is no connection; whatever the reason, no file is gone for it."""
@@ -174,6 +176,8 @@ class FileStore:
 
     def _translated(self, error: Exception, name: str, *, whole: bool) -> ItemGone | ItemUnreadable | SourceUnavailable:
         kind = type(error).__name__
+        if kind in _CHANNEL_LOST:
+            self.close()
         if not whole and kind in ("SFTPNoSuchFile", "SFTPNoSuchPath"):
             return ItemGone(name, "is no longer there")
         if not whole and kind == "SFTPPermissionDenied":

@@ -81,7 +81,7 @@ def disconnect(scheme: str, files: Any) -> None:
     if scheme in _SFTP:
         from fsspec.asyn import sync  # noqa: PLC0415 - comes with the extra `sftp`
 
-        sync(files.loop, _ended, files.client, timeout=_GOODBYE_S)
+        sync(files.loop, _ended, files.client)
 
 
 def is_lost(scheme: str, files: Any) -> bool:
@@ -91,7 +91,10 @@ def is_lost(scheme: str, files: Any) -> bool:
 
 async def _ended(connection: Any) -> None:
     connection.close()
-    await connection.wait_closed()
+    try:
+        await asyncio.wait_for(connection.wait_closed(), _GOODBYE_S)
+    except TimeoutError:
+        connection.abort()  # a server that has gone silent need not say goodbye
 
 
 def _s3(spec: FilesSpec, password: str, guard: AddressGuard) -> Options:

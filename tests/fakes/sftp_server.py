@@ -25,7 +25,8 @@ class SftpPlace:
     above: str = ""  # the path of the served folder, as clients name it
     user_keys: str = ""  # the public key of the user
     closed: set[bytes] = field(default_factory=set)  # folders that may not be listed
-    cutting: dict[bytes, int] = field(default_factory=dict)  # how often all connections are cut when one is listed
+    cutting: dict[bytes, int] = field(default_factory=dict)  # how often listing or opening one is cut off
+    cuts_channels: bool = False  # whether only the channel is cut, as when the server's SFTP program crashes
     connections: list[asyncssh.SSHServerConnection] = field(default_factory=list)
     stop: Callable[[], None] = lambda: None
 
@@ -124,8 +125,20 @@ class _Files(asyncssh.SFTPServer):
     async def scandir(self, path: bytes) -> AsyncIterator[asyncssh.SFTPName]:
         if path in self._place.closed:
             raise asyncssh.SFTPPermissionDenied("not for you")
-        if self._place.cutting.get(path, 0):
-            self._place.cutting[path] -= 1
-            self._place.cut()
+        await self._cut_off(path)
         async for entry in super().scandir(path):
             yield entry
+
+    async def open(self, path: bytes, pflags: int, attrs: asyncssh.SFTPAttrs) -> object:
+        await self._cut_off(path)
+        return super().open(path, pflags, attrs)
+
+    async def _cut_off(self, path: bytes) -> None:
+        if not self._place.cutting.get(path, 0):
+            return
+        self._place.cutting[path] -= 1
+        if self._place.cuts_channels:
+            self.channel.abort()
+        else:
+            self._place.cut()
+        await asyncio.Event().wait()
