@@ -31,7 +31,7 @@ class Homes:
 
     serving: str = OWN
     building: str = ""  # what a migration has begun and not ended
-    previous: str = ""  # what served before, kept to go back to
+    previous: str = ""  # what served before, kept to go back to; it may be what is built
 
     @property
     def all(self) -> list[str]:
@@ -88,20 +88,17 @@ def new_home(folder: Path) -> str:
     return home
 
 
-def remove_home(folder: Path, home: str) -> None:
-    """Removes the files of a home."""
+def sweep_homes(folder: Path) -> None:
+    """Removes homes that a crash has left and that nothing names. Raises: IndexCorrupt."""
+    there = [f"{_FOLDER}/{one.name}" for one in (folder / _FOLDER).glob("*")]
+    for home in {OWN, *there} - set(read_homes(folder).all):
+        _remove(folder, home)
+
+
+def _remove(folder: Path, home: str) -> None:
     if home != OWN:
         shutil.rmtree(folder / home, ignore_errors=True)
         return
     shutil.rmtree(folder / GENERATIONS, ignore_errors=True)
     for file in folder.glob(f"{RECORD}*"):
         file.unlink(missing_ok=True)
-
-
-def sweep_homes(folder: Path) -> None:
-    """Removes homes that a crash has left and that nothing names. Raises: IndexCorrupt."""
-    homes = read_homes(folder)
-    if homes != Homes():
-        there = [f"{_FOLDER}/{one.name}" for one in (folder / _FOLDER).glob("*")]
-        for home in ({OWN, *there}) - set(homes.all):
-            remove_home(folder, home)

@@ -26,8 +26,8 @@ from indexers.homes import (
     Homes,
     new_home,
     read_homes,
-    remove_home,
     serving_home,
+    sweep_homes,
     write_homes,
 )
 from indexers.migrating.following import Following
@@ -88,15 +88,14 @@ class EmbeddedMigration:
         """Removes what served before."""
         async with self._alone():
             homes = read_homes(self._folder)
-            if homes.previous:
-                await asyncio.to_thread(self._drop, replace(homes, previous=""), homes.previous)
+            building = "" if homes.building == homes.previous else homes.building
+            await asyncio.to_thread(self._keep, replace(homes, building=building, previous=""))
 
     async def cancel(self) -> None:
-        """Removes what was begun and does not serve."""
+        """Removes what was begun and does not serve; what served before stays, also half brought up to date."""
         async with self._alone():
             homes = read_homes(self._folder)
-            if homes.building:
-                await asyncio.to_thread(self._drop, replace(homes, building=""), homes.building)
+            await asyncio.to_thread(self._keep, replace(homes, building=""))
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -106,21 +105,19 @@ class EmbeddedMigration:
             yield
 
     async def _begun(self, definition: CollectionDefinition) -> str:
-        """Returns the home that is built for the definition: what was begun, or left before, or a new one."""
+        """Returns the home that is built for the definition: what was begun, or left before, or a new one.
+
+        What served before stays that while it is brought up to date, so that going back can break off and go on.
+        """
         homes = read_homes(self._folder)
-        if homes.building:
-            if same_vectors(await self._definition(homes.building), definition):
-                return homes.building
-            await asyncio.to_thread(self._drop, replace(homes, building=""), homes.building)
-            homes = replace(homes, building="")
-        if homes.previous and same_vectors(await self._definition(homes.previous), definition):
-            homes = replace(homes, building=homes.previous, previous="")
+        for home in (homes.building, homes.previous):
+            if home and same_vectors(await self._definition(home), definition):
+                break
         else:
             home = await asyncio.to_thread(new_home, self._folder)
             await asyncio.to_thread(create_record, self._folder / home / RECORD, definition)
-            homes = replace(homes, building=home)
-        await asyncio.to_thread(write_homes, self._folder, homes)
-        return homes.building
+        await asyncio.to_thread(self._keep, replace(homes, building=home))
+        return home
 
     async def _everything(self, following: Following, progress: Progress | None) -> int:
         """Brings everything, then what was written meanwhile, until little is left; returns where to go on."""
@@ -191,9 +188,10 @@ class EmbeddedMigration:
     async def _definition(self, home: str) -> CollectionDefinition:
         return await asyncio.to_thread(read_definition, self._folder / home / RECORD)
 
-    def _drop(self, homes: Homes, home: str) -> None:
+    def _keep(self, homes: Homes) -> None:
+        """Stores the homes, and removes all others."""
         write_homes(self._folder, homes)
-        remove_home(self._folder, home)
+        sweep_homes(self._folder)
 
 
 class BuiltHome(SearchedIndex):

@@ -212,12 +212,14 @@ def _progress() -> Iterator[Callable[[dict[str, Any]], None]]:
 def _figures(name: str, state: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "collection", name
     yield "model", state["model"]
+    if (check := state["check"]) is None:
+        yield "moved", "nothing; the collection is of that model already"
+        return
     yield "documents", f"{state['documents']:,}, of which {state['encoded']:,} were encoded"
-    if (check := state["check"]) is not None:
-        yield "recall@10", f"{check['recall']:.3f} of exact search, over {check['sampled']} searches"
-        if check["ndcg_after"] is not None:
-            before = "it could not serve" if check["ndcg_before"] is None else f"{check['ndcg_before']:.3f}"
-            yield "nDCG@10", f"{check['ndcg_after']:.3f}, before {before}"
+    yield "recall@10", f"{check['recall']:.3f} of exact search, over {check['sampled']} searches"
+    if check["ndcg_after"] is not None:
+        before = "it could not serve" if check["ndcg_before"] is None else f"{check['ndcg_before']:.3f}"
+        yield "nDCG@10", f"{check['ndcg_after']:.3f}, before {before}"
     yield "to go back", f"headrace collections migrate {name} --back"
     yield "to keep it", f"headrace collections migration {name} --forget"
 

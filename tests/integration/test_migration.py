@@ -13,7 +13,7 @@ from indexers.catalog import EmbeddedCatalog
 from indexers.errors import BuildFailed, CollectionMoved, CollectionNotFound, ModelMismatch
 from indexers.homes import Homes, read_homes, write_homes
 from indexers.index import Index
-from indexers.migrating.migration import Built, Destination
+from indexers.migrating.migration import Built, Destination, Standing
 from indexers.options import IndexOptions
 from indexers.types import CollectionKey, Counts, Document, EncodedDocument, FieldType, SearchQuery
 from tests.contract.index_places import MODEL
@@ -148,6 +148,39 @@ async def test_collection_goes_back_after_a_restart(tmp_path: Path, catalog: Emb
         assert await _found(await again.open(KEY)) == expected
     finally:
         await again.close()
+
+
+async def test_going_back_that_breaks_off_goes_on(tmp_path: Path, catalog: EmbeddedCatalog) -> None:
+    """What served before stays the way back while it is brought up to date, whether that ends, stops or is given up."""
+    index = await _filled(catalog)
+    migration = catalog.migration(KEY)
+    await migration.run(other(Encoder(2 * DIM, "more")), accept)
+    index = await catalog.open(KEY)
+    await index.upsert([encoded("new", ["shared new"], dim=2 * DIM)])
+
+    async def refuse(built: Built) -> None:
+        raise BuildFailed("docs", "recall is 0.5")
+
+    for give_up in (False, True):
+        with pytest.raises(BuildFailed, match="recall"):
+            await migration.run(first(Encoder(DIM, "back")), refuse)
+        standing = await migration.standing()
+        assert standing.building == standing.previous
+        if give_up:
+            await migration.cancel()
+    standing = await migration.standing()
+    assert standing.building is None
+    assert standing.previous is not None
+    assert standing.previous.dim == DIM
+    back = Encoder(DIM, "back")
+    await migration.run(first(back), accept)
+    assert back.encoded == []
+    assert await _found(await catalog.open(KEY)) == {f"d{n}" for n in range(40)} | {"new"}
+    with pytest.raises(BuildFailed, match="recall"):
+        await migration.run(other(Encoder(2 * DIM, "more")), refuse)
+    await migration.forget()
+    assert await migration.standing() == Standing((await catalog.open(KEY)).definition)
+    assert sorted(one.name for one in (tmp_path / "acme" / "docs" / "homes").iterdir()) == []
 
 
 async def test_conditions_that_were_read_before_hold_after(catalog: EmbeddedCatalog) -> None:
