@@ -19,11 +19,20 @@ from indexers.errors import ItemGone, ItemUnreadable, JobError, SourceUnavailabl
 from indexers.sources.access import SourceAccess
 from indexers.sources.addresses import AddressGuard
 from indexers.sources.spec import FilesSource as FilesSpec
-from indexers.sources.store_options import OBJECT_STORES, Options, checked_options, disconnect, foreign_errors, is_lost
+from indexers.sources.store_options import (
+    OBJECT_STORES,
+    Options,
+    bounded,
+    checked_options,
+    disconnect,
+    foreign_errors,
+    is_lost,
+)
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}
 # The server's program for SFTP has ended; the library goes on to use its channel for as long as the connection stands.
 _CHANNEL_LOST = ("SFTPConnectionLost", "SFTPNoConnection")
+_LISTING_REQUESTS = 10  # a folder takes many requests to list; it may take as long as so many
 _BLOCK_BYTES = 1024 * 1024
 _HASHES = ("ETag", "etag", "md5Hash", "content_md5", "checksum")
 _TIMES = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
@@ -49,6 +58,7 @@ class FileStore:
         guard = AddressGuard(access.private(asked=spec.allow_private))
         self._options = checked_options(spec, base_folder, access, guard)
         self._secrets = [secret for secret in (access.secret(spec.password_ref),) if secret]
+        self._timeout_s = spec.timeout_s
         self._lock = threading.Lock()
         self._files: Any = None
 
@@ -62,7 +72,8 @@ class FileStore:
             files = self._connected(address)
             files.invalidate_cache()
             try:
-                about = files.info(path)
+                with bounded(self._scheme, files, address, self._timeout_s):
+                    about = files.info(path)
             except FileNotFoundError:
                 return None
         return _listed(about) if about.get("type") == "file" else None
@@ -100,8 +111,8 @@ class FileStore:
             ItemGone, ItemUnreadable, SourceUnavailable: see `Source.open`.
         """
         size = 0
-        with self._errors(name), self._connected(name).open(path, "rb") as opened, into.open("wb") as written:
-            while block := opened.read(_BLOCK_BYTES):
+        with self._errors(name), self._opened(path, name) as read, into.open("wb") as written:
+            while block := read():
                 size += len(block)
                 if size > max_bytes:
                     raise ItemUnreadable(name, f"is larger than {max_bytes} bytes; split it", "too_large")
@@ -139,8 +150,24 @@ class FileStore:
 
     def _listing(self, path: str, name: str, *, whole: bool) -> list[Mapping[str, Any]]:
         with self._errors(name, whole=whole):
-            found: list[Mapping[str, Any]] = self._connected(name).ls(path, detail=True)
+            files = self._connected(name)
+            with bounded(self._scheme, files, name, _LISTING_REQUESTS * self._timeout_s):
+                found: list[Mapping[str, Any]] = files.ls(path, detail=True)
         return found
+
+    @contextmanager
+    def _opened(self, path: str, name: str) -> Iterator[Callable[[], bytes]]:
+        files = self._connected(name)
+
+        def read() -> bytes:
+            with bounded(self._scheme, files, name, self._timeout_s):
+                block: bytes = opened.read(_BLOCK_BYTES)
+            return block
+
+        with bounded(self._scheme, files, name, self._timeout_s):
+            opened = files.open(path, "rb")
+        with opened:
+            yield read
 
     def _is_lost(self) -> bool:
         with self._lock:

@@ -10,12 +10,14 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from indexers.errors import ItemUnreadable
+from indexers.errors import ItemUnreadable, SourceUnavailable
 from indexers.sources.access import SourceAccess
 from indexers.sources.addresses import AddressGuard
 from indexers.sources.spec import FilesSource as FilesSpec
@@ -87,6 +89,35 @@ def disconnect(scheme: str, files: Any) -> None:
 def is_lost(scheme: str, files: Any) -> bool:
     """Tells whether a file system of SFTP has lost its connection; others connect for each request."""
     return scheme in _SFTP and bool(files.client.is_closed())
+
+
+@contextmanager
+def bounded(scheme: str, files: Any, name: str, within_s: float) -> Iterator[None]:
+    """Cuts an SFTP connection when the block takes longer, since no answer of its library's has a deadline.
+
+    Raises:
+        SourceUnavailable: it took longer.
+    """
+    if scheme not in _SFTP:
+        yield
+        return
+    late = threading.Event()
+
+    def cut() -> None:
+        late.set()
+        files.loop.call_soon_threadsafe(files.client.abort)
+
+    timer = threading.Timer(within_s, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except foreign_errors(scheme) as error:
+        if late.is_set():
+            raise SourceUnavailable(name, f"does not answer within {within_s:g} s") from error
+        raise
+    finally:
+        timer.cancel()
 
 
 async def _ended(connection: Any) -> None:

@@ -26,6 +26,7 @@ class SftpPlace:
     user_keys: str = ""  # the public key of the user
     closed: set[bytes] = field(default_factory=set)  # folders that may not be listed
     cutting: dict[bytes, int] = field(default_factory=dict)  # how often listing or opening one is cut off
+    silent: set[bytes] = field(default_factory=set)  # files and folders about which nothing is ever answered
     cuts_channels: bool = False  # whether only the channel is cut, as when the server's SFTP program crashes
     connections: list[asyncssh.SSHServerConnection] = field(default_factory=list)
     stop: Callable[[], None] = lambda: None
@@ -134,6 +135,8 @@ class _Files(asyncssh.SFTPServer):
         return super().open(path, pflags, attrs)
 
     async def _cut_off(self, path: bytes) -> None:
+        if path in self._place.silent:
+            await asyncio.Event().wait()
         if not self._place.cutting.get(path, 0):
             return
         self._place.cutting[path] -= 1

@@ -271,3 +271,13 @@ async def test_sftp_connection_that_is_cut_deletes_nothing(tmp_path: Path, sftp:
         sftp.cutting = {}
         assert (await rig.run()).documents[DocumentState.DELETED] == 1
         assert len(await rig.stored()) == 2
+
+
+def test_sftp_server_that_falls_silent_is_waited_for_so_long(tmp_path: Path, sftp: SftpPlace) -> None:
+    """A file that is never opened, though the connection stands, is out of reach; the next ones are read."""
+    source = by_key(tmp_path, sftp, timeout_s=2.0)
+    found = items(list(source.scan()))
+    sftp.silent.add(b"/docs/a.txt")
+    with pytest.raises(SourceUnavailable, match="does not answer within 2 s"):
+        text_of(source, found["a.txt"])
+    assert text_of(source, found["sub/b#1.txt"]) == "two"
