@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,9 @@ from urllib.parse import urlsplit
 from indexers.errors import ItemGone, ItemUnreadable, JobError, SourceUnavailable
 from indexers.sources.access import SourceAccess
 from indexers.sources.addresses import AddressGuard
+from indexers.sources.sftp import SFTP_SCHEMES, bounded, disconnect, is_lost
 from indexers.sources.spec import FilesSource as FilesSpec
-from indexers.sources.store_options import (
-    OBJECT_STORES,
-    Options,
-    bounded,
-    checked_options,
-    disconnect,
-    foreign_errors,
-    is_lost,
-)
+from indexers.sources.store_options import OBJECT_STORES, Options, checked_options, foreign_errors
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}
 # The server's program for SFTP has ended; the library goes on to use its channel for as long as the connection stands.
@@ -72,7 +65,7 @@ class FileStore:
             files = self._connected(address)
             files.invalidate_cache()
             try:
-                with bounded(self._scheme, files, address, self._timeout_s):
+                with self._bounded(files, address):
                     about = files.info(path)
             except FileNotFoundError:
                 return None
@@ -122,8 +115,8 @@ class FileStore:
         """Closes the connections."""
         with self._lock:
             files, self._files = self._files, None
-        if files is not None:
-            disconnect(self._scheme, files)
+        if files is not None and self._scheme in SFTP_SCHEMES:  # others end with the last use of theirs
+            disconnect(files)
 
     def _flat(self, path: str, address: str) -> Iterator[Listed]:
         with self._errors(address, whole=True):
@@ -151,7 +144,7 @@ class FileStore:
     def _listing(self, path: str, name: str, *, whole: bool) -> list[Mapping[str, Any]]:
         with self._errors(name, whole=whole):
             files = self._connected(name)
-            with bounded(self._scheme, files, name, _LISTING_REQUESTS * self._timeout_s):
+            with self._bounded(files, name, _LISTING_REQUESTS):
                 found: list[Mapping[str, Any]] = files.ls(path, detail=True)
         return found
 
@@ -160,23 +153,32 @@ class FileStore:
         files = self._connected(name)
 
         def read() -> bytes:
-            with bounded(self._scheme, files, name, self._timeout_s):
+            with self._bounded(files, name):
                 block: bytes = opened.read(_BLOCK_BYTES)
             return block
 
-        with bounded(self._scheme, files, name, self._timeout_s):
+        with self._bounded(files, name):
             opened = files.open(path, "rb")
         with opened:
             yield read
 
     def _is_lost(self) -> bool:
         with self._lock:
-            return self._files is None or is_lost(self._scheme, self._files)
+            return self._files is None or self._cut_off()
+
+    def _cut_off(self) -> bool:
+        return self._scheme in SFTP_SCHEMES and is_lost(self._files)  # others connect for each request
+
+    def _bounded(self, files: Any, name: str, requests: int = 1) -> AbstractContextManager[None]:
+        """Bounds what is asked of a library that has no deadline of its own."""
+        if self._scheme not in SFTP_SCHEMES:
+            return nullcontext()
+        return bounded(files, name, requests * self._timeout_s)
 
     def _connected(self, name: str) -> Any:
         """Raises: SourceUnavailable: there is no connection; whatever the reason, no file is gone for it."""
         with self._lock:
-            if self._files is None or is_lost(self._scheme, self._files):
+            if self._files is None or self._cut_off():
                 try:
                     self._files = _file_system(self._scheme, self._options)
                 except foreign_errors(self._scheme) as error:

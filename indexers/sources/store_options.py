@@ -10,16 +10,15 @@ import asyncio
 import json
 import socket
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from indexers.errors import ItemUnreadable, SourceUnavailable
+from indexers.errors import ItemUnreadable
 from indexers.sources.access import SourceAccess
 from indexers.sources.addresses import AddressGuard
+from indexers.sources.sftp import SFTP_PORT, SFTP_SCHEMES, sftp_options
 from indexers.sources.spec import FilesSource as FilesSpec
 
 Options: TypeAlias = Callable[[], dict[str, Any]]
@@ -27,10 +26,8 @@ Options: TypeAlias = Callable[[], dict[str, Any]]
 
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "memory"})
 _S3 = ("s3", "s3a")
-_SFTP = ("sftp", "ssh")
 _GOOGLE = ("gs", "gcs")
 _AZURE = ("az", "abfs")
-_GOODBYE_S = 5.0
 _AWS_ERRORS = (
     ("botocore.exceptions", "BotoCoreError"),
     ("botocore.exceptions", "ClientError"),
@@ -38,7 +35,7 @@ _AWS_ERRORS = (
 )
 _ERRORS: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(_S3, _AWS_ERRORS),
-    **dict.fromkeys(_SFTP, (("asyncssh", "Error"),)),
+    **dict.fromkeys(SFTP_SCHEMES, (("asyncssh", "Error"),)),
     **dict.fromkeys(_GOOGLE, (("gcsfs.retry", "HttpError"), ("google.auth.exceptions", "GoogleAuthError"))),
     **dict.fromkeys(_AZURE, (("azure.core.exceptions", "AzureError"),)),
 }
@@ -57,8 +54,11 @@ def checked_options(spec: FilesSpec, base_folder: Path, access: SourceAccess, gu
         raise ItemUnreadable("source.password_ref", reason, "no_secret")
     if scheme in _S3:
         return _s3(spec, password, guard)
-    if scheme in _SFTP:
-        return _sftp(spec, password, base_folder, access, guard)
+    if scheme in SFTP_SCHEMES:
+        options = sftp_options(spec, base_folder, access, guard)
+        parts = urlsplit(spec.url)
+        _refuse_early(guard, parts.hostname or "", parts.port or SFTP_PORT)
+        return options
     if scheme in _GOOGLE:
         return lambda: _google(spec, password)
     if scheme in _AZURE:
@@ -76,56 +76,6 @@ def foreign_errors(scheme: str) -> tuple[type[Exception], ...]:
         if module in sys.modules:  # one that is not loaded has raised nothing
             found.append(getattr(sys.modules[module], name))
     return tuple(found)
-
-
-def disconnect(scheme: str, files: Any) -> None:
-    """Closes the connections of a file system of SFTP at once; others end with the last use of theirs."""
-    if scheme in _SFTP:
-        from fsspec.asyn import sync  # noqa: PLC0415 - comes with the extra `sftp`
-
-        sync(files.loop, _ended, files.client)
-
-
-def is_lost(scheme: str, files: Any) -> bool:
-    """Tells whether a file system of SFTP has lost its connection; others connect for each request."""
-    return scheme in _SFTP and bool(files.client.is_closed())
-
-
-@contextmanager
-def bounded(scheme: str, files: Any, name: str, within_s: float) -> Iterator[None]:
-    """Cuts an SFTP connection when the block takes longer, since no answer of its library's has a deadline.
-
-    Raises:
-        SourceUnavailable: it took longer.
-    """
-    if scheme not in _SFTP:
-        yield
-        return
-    late = threading.Event()
-
-    def cut() -> None:
-        late.set()
-        files.loop.call_soon_threadsafe(files.client.abort)
-
-    timer = threading.Timer(within_s, cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except foreign_errors(scheme) as error:
-        if late.is_set():
-            raise SourceUnavailable(name, f"does not answer within {within_s:g} s") from error
-        raise
-    finally:
-        timer.cancel()
-
-
-async def _ended(connection: Any) -> None:
-    connection.close()
-    try:
-        await asyncio.wait_for(connection.wait_closed(), _GOODBYE_S)
-    except TimeoutError:
-        connection.abort()  # a server that has gone silent need not say goodbye
 
 
 def _s3(spec: FilesSpec, password: str, guard: AddressGuard) -> Options:
@@ -157,40 +107,6 @@ def _s3(spec: FilesSpec, password: str, guard: AddressGuard) -> Options:
     if host:
         _refuse_early(guard, host, port)
     return options
-
-
-def _sftp(spec: FilesSpec, password: str, base_folder: Path, access: SourceAccess, guard: AddressGuard) -> Options:
-    parts = urlsplit(spec.url)
-    host, port = parts.hostname or "", parts.port or 22
-    known = base_folder / spec.known_hosts_file if spec.known_hosts_file else Path.home() / ".ssh" / "known_hosts"
-    known = access.path(known)
-    if not known.is_file():
-        reason = f"{known} is not there; save the server's host key in it, as `ssh-keyscan {host}` shows it"
-        raise ItemUnreadable("source.known_hosts_file", reason, "no_secret")
-    fixed: dict[str, Any] = {
-        "port": port,
-        "username": spec.username or parts.username,
-        "password": password or None,
-        "known_hosts": str(known),
-        "host_key_alias": host,
-        "config": None,  # the user's file may name a program to connect with
-        "connect_timeout": spec.timeout_s,
-        "login_timeout": spec.timeout_s,
-        "keepalive_interval": 15,
-        "sftp_client_kwargs": {"path_errors": "surrogateescape"},
-    }
-    if spec.key_file:
-        key = access.path(base_folder / spec.key_file)
-        if not key.is_file():
-            raise ItemUnreadable("source.key_file", f"{key} is not there; give the path of a private key", "no_secret")
-        fixed["client_keys"] = [str(key)]
-    elif access.secrets is not None:
-        fixed["client_keys"] = None
-    if access.secrets is not None or spec.key_file or password:
-        fixed["agent_path"] = None
-    _refuse_early(guard, host, port)
-    # The address that was checked is connected to; the name is that of the host key.
-    return lambda: {"host": guard.resolve(host, port)[0], **fixed}
 
 
 def _refuse_early(guard: AddressGuard, host: str, port: int) -> None:
