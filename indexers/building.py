@@ -51,6 +51,16 @@ class Building:
         closed = BuildFailed(self._name(), "the collection was closed meanwhile")
         await self._started.while_wanted(self._build(), closed)
 
+    async def build_if_stale(self) -> None:
+        """Builds when so large a share has changed, however small the collection is.
+
+        Raises:
+            BuildFailed: the generation before it goes on serving.
+        """
+        state = self._writing.state
+        if state.changed_chunks > self._options.build_after_share * state.generation_chunks:
+            await self.build()
+
     async def close(self) -> None:
         """Stops what is being built."""
         await self._started.cancel()

@@ -185,6 +185,10 @@ class EmbeddedIndex:
         await self._building.build()
         return self.epoch
 
+    async def build_if_stale(self) -> None:
+        """Builds when a tenth of the generation has changed: what is quick to load and to search needs none."""
+        await self._building.build_if_stale()
+
     async def retire(self, change_over: Callable[[], Awaitable[None]]) -> None:
         """Lets the collection be served from elsewhere; requests that have this index may go on reading."""
         await self._writing.retire(change_over)

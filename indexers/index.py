@@ -147,6 +147,10 @@ class Index(Protocol):
         """Folds all writes so far into a new generation and serves from it; searches go on meanwhile."""
         ...
 
+    async def build_if_stale(self) -> None:
+        """Builds when much has changed since the generation, as at the end of a job; little is searched as it is."""
+        ...
+
     async def close(self) -> None:
         """Releases files, connections and background work; a second call does nothing."""
         ...

@@ -72,6 +72,6 @@ class IndexTarget:
         return [passage.chunk_id for passage in await self._index.fetch(chunk_ids)]
 
     async def finish(self) -> None:
-        """Folds what was written into a generation."""
+        """Folds what was written into a generation, when it is much."""
         if self._builds:
-            await self._index.build()
+            await self._index.build_if_stale()

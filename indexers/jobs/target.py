@@ -63,5 +63,5 @@ class Target(Protocol):
         ...
 
     async def finish(self) -> None:
-        """Does what follows a run that has changed something: builds a generation where nobody else does."""
+        """Does what follows a run that has changed something: builds a generation if much has, and nobody else does."""
         ...

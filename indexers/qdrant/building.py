@@ -59,6 +59,15 @@ class QdrantBuilding:
         closed = BuildFailed(self._name(), "the collection was closed meanwhile")
         await self._tasks.while_wanted(self._build(self._view.state.definition), closed)
 
+    async def build_if_stale(self) -> None:
+        """Builds when the collection has doubled, or halved, since its terms were counted.
+
+        Raises:
+            BuildFailed: the server failed meanwhile.
+        """
+        if await self._is_stale():
+            await self.build()
+
     def start_when_needed(self) -> None:
         """Starts a build in the background when the collection may have doubled since the last one.
 
@@ -82,15 +91,18 @@ class QdrantBuilding:
 
     async def _build_when_doubled(self) -> None:
         try:
-            counted = self._view.statistics.document_count
-            chunks = await self._store.count(self._view.names.chunks, of_tenant(self._view.names.key.tenant))
-            if chunks >= max(_SMALLEST, 2 * counted) or chunks <= counted // 2 - _SMALLEST:
+            if await self._is_stale():
                 await self._build(self._view.state.definition)
             self._pause_s = 0.0
         except IndexerError as error:
             self._pause_s = min(max(_FIRST_PAUSE_S, 2 * self._pause_s), _LONGEST_PAUSE_S)
             self._not_before = time.monotonic() + self._pause_s
             _log.error("build_failed", collection=self._name(), reason=str(error), pause_s=self._pause_s)
+
+    async def _is_stale(self) -> bool:
+        counted = self._view.statistics.document_count
+        chunks = await self._store.count(self._view.names.chunks, of_tenant(self._view.names.key.tenant))
+        return chunks >= max(_SMALLEST, 2 * counted) or chunks <= counted // 2 - _SMALLEST
 
     async def _build(self, definition: CollectionDefinition) -> None:
         async with self._lock:

@@ -234,6 +234,10 @@ class QdrantIndex:
         await self._building.build()
         return self.epoch
 
+    async def build_if_stale(self) -> None:
+        """Builds when the collection has doubled, or halved, since its terms were counted."""
+        await self._building.build_if_stale()
+
     async def _look(self) -> None:
         """Looks for a newer state. When another model's serves by now, this index goes on with what served before.
 

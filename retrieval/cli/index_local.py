@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def index_local(settings: Settings, tenant: str, job: IndexJob, progress: Progress | None) -> IndexReport:
-    """Does the job, then builds a generation when anything has changed.
+    """Does the job, then builds a generation when much has changed.
 
     Raises:
         DataFolderLocked: a server, or another run, holds the data folder.
@@ -32,7 +32,7 @@ async def index_local(settings: Settings, tenant: str, job: IndexJob, progress: 
         items = job.items if job.replace_sources else await same_sources(index, job.items, job.read)
         report = await side.indexer_of(index).run(items, job.roots, progress)
         if report.counts.written or report.counts.removed:
-            await index.build()
+            await index.build_if_stale()
         return replace(report, epoch=index.epoch)
 
 

@@ -249,6 +249,24 @@ async def test_statistics_stay_frozen_with_the_generation(place: Place, index: I
     assert index.statistics.average_length == pytest.approx((1 + 20 * 3) / 21)
 
 
+async def test_few_changes_need_no_new_generation(place: Place, index: Index) -> None:
+    """At the end of a job a generation is built when there is none yet, or much has changed since."""
+    if not place.builds:
+        pytest.skip("about generations")
+    await index.upsert([encoded(f"a{n}", ["alpha beta"]) for n in range(100)])
+    await index.build_if_stale()
+    assert index.statistics.document_count == 100
+    built = index.epoch.generation
+    await index.upsert([encoded("b", ["alpha gamma"])])
+    await index.build_if_stale()
+    assert index.epoch.generation == built
+    assert "b" in await found_documents(index, hybrid(index, "gamma", 10))
+    await index.upsert([encoded(f"c{n}", ["alpha delta"]) for n in range(120)])
+    await index.build_if_stale()
+    assert index.epoch.generation > built
+    assert index.statistics.document_count == 221
+
+
 async def test_get_document_returns_what_was_written(index: Index) -> None:
     """The canonical text, format, source and metadata come back as they were."""
     document = replace(

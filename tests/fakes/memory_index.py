@@ -93,6 +93,9 @@ class MemoryIndex:
     async def build(self) -> Epoch:
         return self.epoch
 
+    async def build_if_stale(self) -> None:
+        pass
+
     async def close(self) -> None:
         self.documents.clear()
 
