@@ -45,8 +45,14 @@ async def owned(store: QdrantStore, names: PhysicalNames, owner: str) -> list[tu
     """Returns (id, source URI) of the owner's documents, by id."""
     theirs = of_tenant(names.key.tenant, keyword("owner", owner))
     batches = store.scroll(names.documents, theirs, ["document_id", "source_uri"])
-    payloads = [one.payload or {} async for batch in batches for one in batch]
-    return sorted((one["document_id"], one["source_uri"]) for one in payloads)
+    found = [
+        (one.payload["document_id"], one.payload["source_uri"])
+        async for batch in batches
+        for one in batch
+        if one.payload
+    ]
+    found.sort()
+    return found
 
 
 async def chunk_ids(store: QdrantStore, names: PhysicalNames, document_id: str) -> list[str]:

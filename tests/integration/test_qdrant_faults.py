@@ -280,6 +280,19 @@ async def test_build_that_failed_is_not_tried_at_every_write(
     await catalog.close()
 
 
+async def test_build_that_takes_too_long_leaves_the_old_generation(fake: FakeQdrant, port: int) -> None:
+    """A build has the time that the settings give it, whatever one call may take; the collection serves on."""
+    options = QdrantOptions("127.0.0.1", port, timeout_s=30.0, build_timeout_s=0.3, build_automatically=False)
+    catalog = QdrantCatalog(options, OneModel(MODEL))
+    index = await _filled(catalog)
+    fake.hang.add("Create")
+    with pytest.raises(BuildFailed, match=r"took longer than 0\.3 s"):
+        await index.build()
+    fake.hang.clear()
+    assert await index.count(None) == Counts(10, 20)
+    await catalog.close()
+
+
 async def test_documents_are_written_together(fake: FakeQdrant, catalog: QdrantCatalog) -> None:
     """One call for as many as fit; long texts are cut off from them."""
     index = await catalog.create(KEY, {}, "")
