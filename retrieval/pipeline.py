@@ -7,7 +7,7 @@ route, generate and verify. The permit is for retrieval alone: answers wait in t
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -54,6 +54,7 @@ class Engines:
     counter: PassageCounter
     dispatcher: Dispatcher
     sparse: AsyncSparseEncoder | None = None  # of learned term weights; None for BM25
+    give_way: Callable[[], None] = lambda: None  # is told of each request, so that bulk work rests
 
     @property
     def models(self) -> ModelRevisions:
@@ -71,7 +72,7 @@ class Pipeline:
     def __init__(self, engines: Engines, admission: Admission, live: LiveSettings) -> None:
         self._engines = engines
         self._answers = engines.caches.answers
-        self._gate = Gate(admission, engines.catalog, engines.encoders, engines.models)
+        self._gate = Gate(admission, engines.catalog, engines.encoders, engines.models, engines.give_way)
         parts = FindingEngines(engines.sparse, engines.reranker, engines.caches)
         self._finder = Finder(parts, lambda: live.current.cache.policies)
         self._live = live

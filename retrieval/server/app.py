@@ -142,6 +142,7 @@ def _engines(opened: _Opened, live: LiveSettings, caches: Caches) -> Engines:
         counter=counter,
         dispatcher=open_dispatcher(servers, lambda: live.current.generation),
         sparse=opened.sparse,
+        give_way=opened.scheduler.give_way,
     )
 
 

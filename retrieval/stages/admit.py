@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -40,6 +40,8 @@ class Gate:
     catalog: Catalog
     encoders: CollectionEncoders
     models: ModelRevisions  # but for the dense one, which is the collection's
+    give_way: Callable[[], None]
+    """Is told of each request, so that bulk work rests also when nothing has to be encoded."""
 
     @asynccontextmanager
     async def admitted(
@@ -50,6 +52,7 @@ class Gate:
         priority: Priority = Priority.INTERACTIVE,
     ) -> AsyncIterator[Target]:
         """Holds a permit while the body runs; the time until then is charged to ADMIT."""
+        self.give_way()
         async with AsyncExitStack() as held:
             with trace.clock.stage(Stage.ADMIT):
                 waited_ns = await self.admission.acquire(deadline, request.tenant, priority)
