@@ -128,11 +128,12 @@ class EmbeddedMigration:
     async def _caught_up(self, following: Following, since: int) -> int:
         """Brings what was written after a sequence, until little is left; returns where to go on."""
         for _ in range(_ROUNDS):
+            reached = await following.sequence()  # before what was touched is read: what comes between is read again
             touched = await following.touched(since)
             if len(touched) <= _LAST_DOCUMENTS:
                 return since
-            since = await following.sequence()
             await following.bring(touched)
+            since = reached
         reason = "documents change faster than they are encoded; run it again when there are fewer writes"
         raise BuildFailed(self._key.collection, reason)
 

@@ -13,6 +13,7 @@ from indexers.catalog import EmbeddedCatalog
 from indexers.errors import BuildFailed, CollectionMoved, CollectionNotFound, ModelMismatch
 from indexers.homes import Homes, read_homes, write_homes
 from indexers.index import Index
+from indexers.migrating.following import Following
 from indexers.migrating.migration import Built, Destination, Standing
 from indexers.options import IndexOptions
 from indexers.types import CollectionKey, Counts, Document, EncodedDocument, FieldType, SearchQuery
@@ -293,6 +294,29 @@ async def test_writes_do_not_wait_for_all_that_came_during_the_check(catalog: Em
 
     await catalog.migration(KEY).run(other(more), check)
     assert "meanwhile" in await _found(await catalog.open(KEY))
+
+
+async def test_write_between_two_rounds_is_not_lost(catalog: EmbeddedCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever a document changes, what is served afterwards is its last version."""
+    index = await _filled(catalog, 3)
+    touched, written = Following.touched, False
+
+    async def then_write(self: Following, since: int) -> list[str]:
+        nonlocal written
+        found = await touched(self, since)
+        if len(found) > 64 and not written:
+            written = True
+            await index.upsert([encoded("d1", ["shared news"])])
+        return found
+
+    async def check(built: Built) -> None:
+        await index.upsert([encoded(f"late{n}", ["shared"]) for n in range(100)])
+        monkeypatch.setattr(Following, "touched", then_write)
+
+    await catalog.migration(KEY).run(other(Encoder(2 * DIM, "more")), check)
+    document = await (await catalog.open(KEY)).get_document("d1")
+    assert document is not None
+    assert document.text == "shared news"
 
 
 async def test_fields_declared_meanwhile_come_along(catalog: EmbeddedCatalog) -> None:
