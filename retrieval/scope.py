@@ -36,6 +36,14 @@ class ModelRevisions:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorSpace:
+    """A collection as the vectors of one model have it."""
+
+    collection: CollectionKey
+    model: str  # with its revision
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """What a request may see and what shapes its values."""
 
@@ -51,6 +59,11 @@ class Scope:
     def key(self) -> CollectionKey:
         """The collection, with its tenant."""
         return CollectionKey(self.tenant, self.collection)
+
+    @property
+    def space(self) -> VectorSpace:
+        """The collection, as the dense vectors have it."""
+        return VectorSpace(self.key, self.models.dense)
 
     def embedding_key(self, query: str) -> CacheKey:
         """Returns the key of a query's vectors, which depend on the tenant's text and the model alone."""

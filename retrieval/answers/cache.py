@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from encoders.types import EncodedQuery
-from indexers.types import CollectionKey
 from retrieval.answers.agreement import answers_agree
 from retrieval.answers.asking import Asked
 from retrieval.answers.entry import Answer, Cited, Seen, decode, encode, fingerprint
@@ -16,6 +15,7 @@ from retrieval.answers.risks import Risks
 from retrieval.answers.store import AnswerStore, Kept
 from retrieval.caching.shared import SharedTier, Stored
 from retrieval.dispatch.answering import Verified
+from retrieval.scope import VectorSpace
 from retrieval.settings.caching import AnswerCacheSettings
 from retrieval.speech import BackendEnd, FinishReason
 from retrieval.types import Found
@@ -66,16 +66,12 @@ class AnswerCache:
 
     async def prepare(self, asked: Asked) -> None:
         """Gets ready to judge answers for the question; waits only the first time that a collection is asked."""
-        await self._risks.prepare(asked.scope.key)
+        await self._risks.prepare(asked.scope.space)
 
     async def save(self) -> None:
         """Saves what was learned since the last time, and makes good what could not be done then."""
         await self._risks.save()
         await self.operations.delete_again()
-
-    async def unlearn(self, collection: CollectionKey) -> None:
-        """Forgets what was learned of similar questions to a collection, here and on disk."""
-        await self._risks.unlearn(collection)
 
     def recall(self, asked: Asked) -> Kept | None:
         """Returns the answer to exactly this question, if it is in this process, young enough and may serve."""
@@ -109,18 +105,18 @@ class AnswerCache:
     def learn(self, asked: Asked, pending: Pending, fresh: str, *, shadowed: bool = False) -> bool:
         """Compares a new answer with the one that was judged for its question; returns whether they agree."""
         agree = answers_agree(fresh, pending.kept.answer.text)
-        risk = self._risks.of(asked.scope.key)
+        risk = self._risks.of(asked.scope.space)
         share = pending.sampled_share
         risk.learn(pending.kept.answer.key.digest, pending.judgement, pending.features, agree, share)
-        self._risks.count_label(asked.scope.key, served=shadowed, agree=agree)
+        self._risks.count_label(asked.scope.space, served=shadowed, agree=agree)
         return agree
 
-    def served(self, request_id: str, match: Match) -> None:
+    def served(self, request_id: str, space: VectorSpace, match: Match) -> None:
         """Remembers what a request was served, so that a verdict on it can be learned from."""
         pending = match.pending
         if match.replay is not None and pending is not None:
             key = pending.kept.answer.key
-            self.operations.note_served(request_id, Served(key, pending.features, pending.judgement))
+            self.operations.note_served(request_id, Served(key, space, pending.features, pending.judgement))
 
 
 def answer_of(asked: Asked, found: Found, made: Made, now_s: float) -> Answer:

@@ -156,7 +156,7 @@ class Gates:
         assert kept.encoded is not None
         features = features_of(found.dense, kept.encoded, comparison)
         limit = self._settings().max_error_rate
-        judgement = self._risks.of(asked.scope.key).judge(kept.answer.key.digest, features, limit)
+        judgement = self._risks.of(asked.scope.space).judge(kept.answer.key.digest, features, limit)
         risk = RiskReport(judgement.error_estimate, judgement.error_bound, limit, judgement.labels)
         if not judgement.serve:
             pending = Pending(kept, features, judgement)

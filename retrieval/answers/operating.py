@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from indexers.types import CollectionKey
 from retrieval.answers.entry import Answer, decode
 from retrieval.answers.risk import Judgement
 from retrieval.answers.risks import Learned, Risks
@@ -25,6 +24,7 @@ from retrieval.caching.keys import CacheKey, Purpose
 from retrieval.caching.memory import MemoryFigures
 from retrieval.caching.shared import SharedTier
 from retrieval.errors import AnswerNotFound
+from retrieval.scope import VectorSpace
 
 _MOST_SERVES = 10_000
 _MOST_BAD = 10_000
@@ -42,6 +42,7 @@ class Served:
     """An answer that served a question in other words, as it was judged for it."""
 
     key: CacheKey
+    space: VectorSpace  # that it was judged in
     features: NDArray[np.float64]
     judgement: Judgement
 
@@ -98,7 +99,7 @@ class AnswerOperations:
 
     def note_served(self, request_id: str, served: Served) -> None:
         """Remembers that an answer served a question in other words; of such serves the last 10,000 are known."""
-        self._risks.count_served(_collection(served.key))
+        self._risks.count_served(served.space)
         self._serves[served.key.tenant, request_id] = served
         _keep_last(self._serves, _MOST_SERVES)
 
@@ -123,7 +124,7 @@ class AnswerOperations:
             return Reported(removed=False, learned=False)
         if served is not None:
             del self._serves[key.tenant, request_id]  # a second complaint about one serve is no second error
-            self._risks.complain(key, served.judgement, served.features)
+            self._risks.complain(served.space, key, served.judgement, served.features)
         gone = await self._ban(key)
         return Reported(here is not None, served is not None, gone)
 
@@ -177,10 +178,6 @@ class AnswerOperations:
 
     def _age_s(self, answer: Answer) -> float:
         return max(0.0, self._now_s() - answer.stored_at_s)
-
-
-def _collection(key: CacheKey) -> CollectionKey:
-    return CollectionKey(key.tenant, key.collection)
 
 
 def _keep_last(entries: OrderedDict[CacheKey, float] | OrderedDict[tuple[str, str], Served], most: int) -> None:

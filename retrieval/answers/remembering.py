@@ -15,10 +15,10 @@ from typing import Protocol
 
 import structlog
 
-from indexers.types import CollectionKey
 from retrieval.answers.risk import RiskControl
 from retrieval.answers.risk.stored import Arrays, write_arrays
 from retrieval.caching.digests import digest_of
+from retrieval.scope import VectorSpace
 
 _SAVE_EVERY_S = 60.0
 _NAME_BYTES = 16
@@ -26,40 +26,36 @@ _log = structlog.get_logger("headrace")
 
 
 class LearnedFiles:
-    """The files of one data folder, for the vectors of one model."""
+    """The files of one data folder."""
 
-    def __init__(self, folder: Path, model: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._model = model
 
-    def load(self, collection: CollectionKey) -> RiskControl:
-        """Returns what was learned of a collection; a new control when nothing is there or it cannot be read."""
-        file = self._file(collection)
+    def load(self, space: VectorSpace) -> RiskControl:
+        """Returns what was learned of a space; a new control when nothing is there or it cannot be read."""
+        file = self._file(space)
         try:
             return RiskControl.from_bytes(file.read_bytes())
         except FileNotFoundError:
             return RiskControl()
         except (OSError, ValueError) as error:
-            _log.warning("learned_not_read", collection=collection.collection, error=str(error))
+            _log.warning("learned_not_read", collection=space.collection.collection, error=str(error))
             return RiskControl()
 
-    def save(self, collection: CollectionKey, learned: Arrays) -> None:
-        """Writes what was learned of a collection, whole or not at all."""
-        file = self._file(collection)
+    def save(self, space: VectorSpace, learned: Arrays) -> None:
+        """Writes what was learned of a space, whole or not at all."""
+        file = self._file(space)
         written = file.with_suffix(".writing")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             written.write_bytes(write_arrays(learned))
             written.replace(file)
         except OSError as error:
-            _log.warning("learned_not_written", collection=collection.collection, error=str(error))
+            _log.warning("learned_not_written", collection=space.collection.collection, error=str(error))
 
-    def remove(self, collection: CollectionKey) -> None:
-        """Removes what was written of a collection."""
-        self._file(collection).unlink(missing_ok=True)
-
-    def _file(self, collection: CollectionKey) -> Path:
-        name = digest_of((collection.tenant, collection.collection, self._model), _NAME_BYTES).hex()
+    def _file(self, space: VectorSpace) -> Path:
+        collection = space.collection
+        name = digest_of((collection.tenant, collection.collection, space.model), _NAME_BYTES).hex()
         return self._folder / f"{name}.risk"
 
 

@@ -73,7 +73,7 @@ class Means:
     sparse: AsyncSparseEncoder | None
     thresholds: Callable[[], Thresholds]
     moved: Callable[[CollectionKey], Awaitable[None]]
-    """Is told when a collection has moved, to forget what was known of it."""
+    """Is told when a collection has moved, to free what is kept under keys that nobody asks for any more."""
 
 
 class MigrationDesk:
@@ -194,7 +194,13 @@ class _Running:
             judge(self._key.collection, report, self.wanted.bounds)
 
         to = Destination(model, source, self._encode, token_vectors)
-        await self._migration.run(to, check, self._looked)
+        try:
+            await self._migration.run(to, check, self._looked)
+        except asyncio.CancelledError:
+            # A change-over that has begun goes to its end, and then it was not stopped.
+            if not is_of((await self._migration.standing()).serving, model):
+                raise
+            self._task.uncancel()
         await means.moved(self._key)
         _log.info("collection_moved", collection=self._key.collection, model=self.state.model)
 

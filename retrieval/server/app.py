@@ -17,7 +17,7 @@ from indexers.index import Catalog
 from indexers.types import CollectionKey
 from rerank.cross_encoder import ScheduledCrossEncoder
 from retrieval.admission import Admission
-from retrieval.answers.remembering import saving
+from retrieval.answers.remembering import LearnedFiles, saving
 from retrieval.caching.caches import Caches
 from retrieval.caching.open import open_caches, open_shared_tier
 from retrieval.caching.operating import Chosen, forget
@@ -44,7 +44,7 @@ from retrieval.server.engines import (
 )
 from retrieval.server.interceptor import Guard
 from retrieval.server.limits import Limits
-from retrieval.server.migrations import DocumentEncoders, learned_files, migration_desk
+from retrieval.server.migrations import DocumentEncoders, migration_desk
 from retrieval.server.services.admin import About, AdminService
 from retrieval.server.services.encoding import Counters, EncodingService
 from retrieval.server.services.index import IndexService
@@ -114,14 +114,13 @@ async def build(live: LiveSettings) -> AsyncIterator[App]:
         opened = _Opened(scheduler, encoder, encoders, sparse, reranker, catalog)
         shared = open_shared_tier(settings.cache.redis)
         stack.push_async_callback(shared.close)
-        learned = learned_files(settings, encoder)
-        caches = open_caches(live, shared, learned)
+        caches = open_caches(live, shared, LearnedFiles(settings.data.folder / "learned"))
         await stack.enter_async_context(saving(caches.answers))
         engines = _engines(opened, live, caches)
         stack.push_async_callback(engines.dispatcher.close)
         jobs = await stack.enter_async_context(server_jobs(settings, catalog))
         documents = DocumentEncoders(settings, jobs.store, scheduler, sparse)
-        moved = partial(_moved, caches)
+        moved = partial(_forget, caches)
         desk = migration_desk(lambda: live.current, catalog, encoders, documents, sparse, moved)
         app = _app(opened, engines, live, jobs, await stack.enter_async_context(desk))
         stack.push_async_callback(app.pipeline.close)
@@ -180,12 +179,6 @@ def _app(opened: _Opened, engines: Engines, live: LiveSettings, jobs: ServerJobs
 
 async def _forget(caches: Caches, key: CollectionKey) -> None:
     await forget(caches, Chosen(key.tenant, key.collection))
-
-
-async def _moved(caches: Caches, key: CollectionKey) -> None:
-    """What was kept is of keys that nobody asks for any more; what was learned is of vectors that are no more."""
-    await _forget(caches, key)
-    await caches.answers.unlearn(key)
 
 
 def _admission(live: LiveSettings) -> Admission:

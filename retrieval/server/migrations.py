@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import cast
@@ -15,7 +14,6 @@ from indexers.document_encoding import DocumentEncoder
 from indexers.index import Catalog
 from indexers.jobs.store import JobStore
 from indexers.types import CollectionDefinition, CollectionKey
-from retrieval.answers.remembering import LearnedFiles
 from retrieval.jobs.local_target import chunking_of
 from retrieval.jobs.open import open_job_store
 from retrieval.migrating.desk import Means, MigrationDesk
@@ -54,11 +52,6 @@ class DocumentEncoders:
         return {job.key.name: made(chunking_of(job.spec.chunking)) for job in jobs}, made(AS_CONFIGURED)
 
 
-def learned_files(settings: Settings, encoder: AsyncDenseEncoder) -> LearnedFiles:
-    """Returns where is kept what was learned of similar questions."""
-    return LearnedFiles(settings.data.folder / "learned", f"{encoder.model_id}@{encoder.revision}")
-
-
 @asynccontextmanager
 async def local_migrations(settings: Settings) -> AsyncIterator[MigrationDesk]:
     """Opens the data folder, or the Qdrant server, for migrations without a server of ours.
@@ -70,17 +63,16 @@ async def local_migrations(settings: Settings) -> AsyncIterator[MigrationDesk]:
     store = open_job_store(settings)
     try:
         async with write_side(settings) as side:
-            learned = learned_files(settings, side.encoder)
-
-            async def moved(key: CollectionKey) -> None:
-                await asyncio.to_thread(learned.remove, key)
-
             documents = DocumentEncoders(settings, store, side.scheduler, side.sparse)
-            desk = migration_desk(lambda: settings, side.catalog, side.encoders, documents, side.sparse, moved)
+            desk = migration_desk(lambda: settings, side.catalog, side.encoders, documents, side.sparse, _keeps_nothing)
             async with desk as opened:
                 yield opened
     finally:
         await store.close()
+
+
+async def _keeps_nothing(key: CollectionKey) -> None:
+    """Has no caches."""
 
 
 @asynccontextmanager

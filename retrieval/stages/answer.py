@@ -92,7 +92,8 @@ class Writer:
     def compare_later(self, writing: Writing) -> ReuseReport:
         """Starts a new answer beside one that served, if it was drawn for that; returns the report of both."""
         report = writing.match.report
-        self._cache.served(writing.inquiry.request.retrieve.request_id, writing.match)
+        if (asked := writing.asked) is not None:
+            self._cache.served(writing.inquiry.request.retrieve.request_id, asked.scope.space, writing.match)
         if not report.shadowed:
             return report
         if not self._shadow.has_room:

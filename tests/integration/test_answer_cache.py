@@ -22,6 +22,7 @@ from retrieval.errors import NotCached
 from retrieval.live import LiveSettings
 from retrieval.pipeline import Pipeline
 from retrieval.reuse import Reuse
+from retrieval.scope import VectorSpace
 from retrieval.server.app import App, build
 from retrieval.settings.load import Loaded, load_settings
 from retrieval.speech import Delta, FinishReason
@@ -181,6 +182,11 @@ async def test_similar_question_is_not_served_before_there_is_evidence(rig: Rig)
 SIMILAR = "Please tell me how tight valve 7 is"
 
 
+def space(rig: Rig) -> VectorSpace:
+    """Returns the collection as the rig's encoder has it."""
+    return VectorSpace(KEY, f"{rig.app.encoder.model_id}@{rig.app.encoder.revision}")
+
+
 async def teach(rig: Rig, label_count: int = 900) -> None:
     """Gives the collection's risk control the evidence that answers to such questions serve well."""
     encoder = rig.app.encoder
@@ -188,7 +194,7 @@ async def teach(rig: Rig, label_count: int = 900) -> None:
     assert asked is not None
     assert stored is not None
     features = features_of(asked, stored, compare(read_facts(SIMILAR), read_facts(QUESTION)))
-    control = rig.app.engines.caches.answers._risks.of(KEY)
+    control = rig.app.engines.caches.answers._risks.of(space(rig))
     for number in range(label_count):
         entry = number.to_bytes(32, "big")
         control.learn(entry, control.judge(entry, features, 0.01), features, correct=True)
@@ -200,7 +206,7 @@ async def test_similar_question_is_served_once_there_is_evidence(tmp_path: Path)
         fresh, _ = await rig.ask()
         await rig.ask(SIMILAR, CacheControl(no_store=True))
         await teach(rig)
-        control = rig.app.engines.caches.answers._risks.of(KEY)
+        control = rig.app.engines.caches.answers._risks.of(space(rig))
         before = control.figures.served_labels
         served, end = await rig.ask(SIMILAR)
         assert served == fresh

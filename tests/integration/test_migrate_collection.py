@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -13,8 +14,9 @@ from encoders.types import WorkClass
 from indexers.index import Index
 from indexers.jobs.spec import ChunkingSpec, JobSpec
 from indexers.jobs.state import Job, JobKey
+from indexers.migrating.following import Following
 from indexers.migrating.migration import Standing
-from indexers.types import CollectionKey, Document
+from indexers.types import CollectionDefinition, CollectionKey, Document
 from retrieval.clock import StageClock
 from retrieval.deadline import Deadline
 from retrieval.errors import MigrationActive, MigrationRefused
@@ -222,3 +224,27 @@ async def test_stopped_migration_goes_on_in_the_next_process(folder: Path) -> No
         await rig.app.migrations.cancel(KEY)
         assert (await rig.standing()).building is None
         assert (await rig.ask(TEXTS["valve"])).hits[0].passage.document_id == "valve"
+
+
+async def test_cancelling_what_has_begun_to_change_over_comes_too_late(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The change goes to its end, and whoever watches is told that it is done, not that it was stopped."""
+    async with opened(folder) as rig:
+        await rig.fill()
+        take_over, cancelling = Following.take_over, list[asyncio.Task[None]]()
+
+        async def cancelled(self: Following, definition: CollectionDefinition, since: int) -> None:
+            if since:  # the last steps
+                cancelling.append(asyncio.create_task(rig.app.migrations.cancel(KEY)))
+                await asyncio.sleep(0)
+            await take_over(self, definition, since)
+
+        monkeypatch.setattr(Following, "take_over", cancelled)
+        states = await rig.migrate(Wanted(rig.other))
+        await asyncio.gather(*cancelling)
+        assert len(cancelling) == 1
+        assert states[-1].step is Step.DONE
+        standing = await rig.standing()
+        assert (standing.serving.dim, standing.building) == (24, None)
+        assert standing.previous is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,10 +17,12 @@ from retrieval.answers.similarity import FEATURES
 from retrieval.answers.store import AnswerStore, Kept
 from retrieval.caching.keys import CacheKey
 from retrieval.errors import AnswerNotFound
+from retrieval.scope import VectorSpace
 from retrieval.types import AnswerCitation
 from tests.fakes.shared_tier import MemoryTier
 
 KEY = answer_key("acme", "docs", b"k" * 32)
+SPACE = VectorSpace(CollectionKey("acme", "docs"), "model@r1")
 NOW_S = 1_000.0
 JUDGED = Judgement(score=9.0, error_estimate=0.001, error_bound=0.004, labels=900, serve=True, max_error_rate=0.01)
 PARTITION = CacheKey(KEY.purpose, "acme", "docs", b"p" * 32)
@@ -55,10 +59,10 @@ class _Rig:
         self.tier.put(answer.key, encode(answer), 60.0)
 
     def served(self, request_id: str = "r1") -> None:
-        self.operations.note_served(request_id, Served(KEY, np.zeros(len(FEATURES)), JUDGED))
+        self.operations.note_served(request_id, Served(KEY, SPACE, np.zeros(len(FEATURES)), JUDGED))
 
     def errors(self) -> int:
-        return self.risks.of(CollectionKey("acme", "docs")).figures.served_errors
+        return self.risks.of(SPACE).figures.served_errors
 
 
 @pytest.fixture
@@ -176,7 +180,7 @@ def test_serves_are_remembered_within_a_bound(rig: _Rig) -> None:
 def test_labels_are_counted_by_collection() -> None:
     """What comparisons found is known by collection and in all, and the collection unused for longest gives way."""
     risks = Risks(most=2)
-    a, b, c = (CollectionKey("acme", name) for name in "abc")
+    a, b, c = (VectorSpace(CollectionKey("acme", name), "model@r1") for name in "abc")
     risks.count_label(a, served=True, agree=True)
     risks.count_label(a, served=False, agree=False)
     risks.count_label(b, served=False, agree=True)
@@ -184,6 +188,21 @@ def test_labels_are_counted_by_collection() -> None:
     risks.count_label(c, served=False, agree=True)
     assert [name for name, _ in risks.of_tenant("acme")] == ["b", "c"]
     assert dict(risks.comparisons) == {(True, True): 1, (False, False): 1, (False, True): 2}
+
+
+def test_what_was_learned_is_of_one_model() -> None:
+    """A collection that moves to another model begins anew, and shows what is learned now; both forget an answer."""
+    risks = Risks()
+    moved = replace(SPACE, model="model@r2")
+    risks.count_label(SPACE, served=True, agree=False)
+    risks.count_label(moved, served=True, agree=True)
+    assert risks.of(moved) is not risks.of(SPACE)
+    risks.of(moved)
+    assert [(name, one.errors) for name, one in risks.of_tenant("acme")] == [("docs", 0)]
+    judgement = risks.of(SPACE).judge(KEY.digest, np.ones(len(FEATURES)), 0.01)
+    risks.complain(SPACE, KEY, judgement, np.ones(len(FEATURES)))
+    assert [risks.of(one).figures.served_errors for one in (SPACE, moved)] == [1, 0]
+    risks.forget(KEY)
 
 
 def test_answer_is_read_for_whoever_only_shows_it() -> None:

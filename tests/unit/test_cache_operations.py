@@ -22,6 +22,7 @@ from retrieval.caching.open import open_caches
 from retrieval.caching.operating import Chosen, Forgotten, figures_of, forget
 from retrieval.conversation.summaries import Owner, _Key
 from retrieval.live import LiveSettings
+from retrieval.scope import VectorSpace
 from retrieval.settings import Settings
 from retrieval.settings.load import Loaded
 from retrieval.telemetry.caches import CacheCollector
@@ -149,7 +150,7 @@ def test_metrics_read_the_caches_when_they_are_scraped(caches: Caches, tier: Mem
     """Sizes, evictions, comparisons and the shared tier are those of the moment."""
     registry = CollectorRegistry()
     registry.register(CacheCollector(caches))
-    caches.answers._risks.count_label(CollectionKey("acme", "docs"), served=True, agree=False)
+    caches.answers._risks.count_label(VectorSpace(CollectionKey("acme", "docs"), "model@r1"), served=True, agree=False)
     value = registry.get_sample_value
     assert value("headrace_cache_entries", {"cache": "answers"}) == 8
     assert value("headrace_cache_capacity_bytes", {"cache": "results"}) == Settings().cache.results_bytes
