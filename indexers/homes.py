@@ -20,7 +20,7 @@ GENERATIONS = "generations"
 OWN = "."
 """The home that is the collection's folder itself."""
 
-_FILE = "homes.json"
+HOMES_FILE = "homes.json"
 _FOLDER = "homes"
 _HOME = re.compile(rf"\.|{_FOLDER}/\d+")
 
@@ -45,7 +45,7 @@ def read_homes(folder: Path) -> Homes:
     Raises:
         IndexCorrupt: the file that names them cannot be read.
     """
-    file = folder / _FILE
+    file = folder / HOMES_FILE
     try:
         stored = json.loads(file.read_text(encoding="utf-8"))
         homes = Homes(**stored)
@@ -60,7 +60,7 @@ def read_homes(folder: Path) -> Homes:
 
 def write_homes(folder: Path, homes: Homes) -> None:
     """Stores the homes of a collection, whole or not at all."""
-    replace_file(folder / _FILE, json.dumps(asdict(homes)).encode())
+    replace_file(folder / HOMES_FILE, json.dumps(asdict(homes)).encode())
 
 
 def serving_home(folder: Path) -> Path:
@@ -75,7 +75,7 @@ def serving_record(folder: Path) -> Path:
 
 def is_collection(folder: Path) -> bool:
     """Tells whether a folder is a collection's."""
-    return folder.name[0] != "." and ((folder / RECORD).is_file() or (folder / _FILE).is_file())
+    return folder.name[0] != "." and ((folder / RECORD).is_file() or (folder / HOMES_FILE).is_file())
 
 
 def new_home(folder: Path) -> str:

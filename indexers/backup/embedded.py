@@ -34,10 +34,10 @@ from indexers.folder_lock import FolderLock
 from indexers.generation import sync
 from indexers.homes import (
     GENERATIONS,
+    HOMES_FILE,
     RECORD,
     Homes,
     is_collection,
-    read_homes,
     serving_record,
     sweep_homes,
     write_homes,
@@ -90,7 +90,7 @@ def restore_data_folder(
     lock = FolderLock(root)
     try:
         for _, key in places:
-            if _record(root, check_key(key)).exists() and not over:
+            if not over and is_collection(root / check_key(key).tenant / key.collection):
                 raise CollectionExists(key.collection)
         staged = [(_staged(root, folder, one, key), key) for one, key in places]
         for fresh, key in staged:
@@ -136,6 +136,15 @@ def _record(root: Path, key: CollectionKey) -> Path:
     return serving_record(root / key.tenant / key.collection)
 
 
+def _replaced(root: Path, key: CollectionKey) -> Path:
+    """Returns where a record takes the place of another; where nothing says where that is, in the folder itself."""
+    folder = root / key.tenant / key.collection
+    try:
+        return serving_record(folder)
+    except IndexCorrupt:
+        return folder / RECORD
+
+
 def _copy_collection(root: Path, folder: Path, key: CollectionKey) -> BackedUp:
     source = _record(root, check_key(key))
     if not source.is_file():
@@ -166,13 +175,20 @@ def _staged(root: Path, folder: Path, backed_up: BackedUp, key: CollectionKey) -
     fresh = root / key.tenant / f".restored-{key.collection}" / RECORD
     shutil.rmtree(fresh.parent, ignore_errors=True)
     copy_database(folder / backed_up.file(_RECORD_PART).path, fresh)
-    there = _record(root, key)
-    newest = _head(there)[1] if there.exists() else 0
+    newest = _newest_sequence(_replaced(root, key))
     _set_head(fresh, key, max(newest, backed_up.write_sequence, int(time.time())) + 1)
     _check_counts(fresh, backed_up)
     fold_log(fresh)
     sync(fresh)
     return fresh
+
+
+def _newest_sequence(record: Path) -> int:
+    """Returns the write sequence of what is replaced, as far as it can be read."""
+    try:
+        return _head(record)[1] if record.exists() else 0
+    except IndexCorrupt:
+        return 0  # the clock is above all that it had
 
 
 def _set_head(path: Path, key: CollectionKey, sequence: int) -> None:
@@ -199,18 +215,29 @@ def _check_counts(path: Path, backed_up: BackedUp) -> None:
 
 def _put(root: Path, fresh: Path, key: CollectionKey) -> None:
     """Makes the record the collection's; before, its generations go, so none of the old record is ever served."""
-    place = _record(root, key)
+    place = _replaced(root, key)
     folder = root / key.tenant / key.collection
     if not folder.exists():
         fresh.parent.rename(folder)
         sync(folder.parent)
         return
-    homes = read_homes(folder)
-    if homes.building or homes.previous:  # they follow, or have followed, what is replaced
-        write_homes(folder, Homes(homes.serving))
-        sweep_homes(folder)
-    if place.exists():
-        fold_log(place)
-    shutil.rmtree(place.parent / GENERATIONS, ignore_errors=True)
+    _make_way(place)
     fresh.replace(place)
     sync(place.parent)
+    # What was built beside the old record, or served before it, followed that one.
+    serving = place.parent.relative_to(folder).as_posix()
+    if (homes := Homes(serving)) != Homes() or (folder / HOMES_FILE).exists():
+        write_homes(folder, homes)
+        sweep_homes(folder)
+
+
+def _make_way(place: Path) -> None:
+    """Removes what belongs to a record that is replaced; one that is broken is replaced all the same."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(place.parent / GENERATIONS, ignore_errors=True)
+    if place.exists():
+        try:
+            fold_log(place)
+        except IndexCorrupt:
+            for left in place.parent.glob(f"{RECORD}-*"):
+                left.unlink()

@@ -148,8 +148,9 @@ def check_backup(folder: Path, manifest: Manifest, chosen: Iterable[BackedUp], m
     for file in (*manifest.others, *(file for one in collections for file in one.files)):
         _check_file(folder, file)
     for one in collections:
-        if model is not None:
-            check_model(one.described(), model)
+        definition = one.described()
+        if model is not None and not definition.dense_source:  # with one, its own model is opened with it
+            check_model(definition, model)
 
 
 def sha256_of(path: Path) -> str:

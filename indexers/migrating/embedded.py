@@ -9,6 +9,7 @@ which finds most of its documents as they are.
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -80,6 +81,7 @@ class EmbeddedMigration:
                 self._refuse(await following.compare_all(since))
                 async with self._opened(home, to.model) as built:
                     await check(built)
+                await self._declared_meanwhile(following, home, to)
                 await self._changed_over(following, home, await self._caught_up(following, since))
             finally:
                 await asyncio.to_thread(following.close)
@@ -148,6 +150,12 @@ class EmbeddedMigration:
         await asyncio.to_thread(generations.place, scratch, number)
         await asyncio.to_thread(generations.point_to, number)
 
+    async def _declared_meanwhile(self, following: Following, home: str, to: Destination) -> None:
+        """Builds once more when fields were declared during the check: a generation without them could not serve."""
+        if (declared := await following.declared()) is not None:
+            await following.take_over(to.described(declared), 0)
+            await self._build(home)
+
     async def _changed_over(self, following: Following, home: str, since: int) -> None:
         """Changes over; once begun it goes to its end, whoever leaves."""
         over = asyncio.ensure_future(self._hand_over(self._key, lambda: self._last_steps(following, home, since)))
@@ -190,8 +198,13 @@ class EmbeddedMigration:
         return await asyncio.to_thread(read_definition, self._folder / home / RECORD)
 
     def _keep(self, homes: Homes) -> None:
-        """Stores the homes, and removes all others."""
-        write_homes(self._folder, homes)
+        """Stores the homes, and removes all others; on a full disk what can be built again makes room first."""
+        try:
+            write_homes(self._folder, homes)
+        except OSError:
+            for home in set(read_homes(self._folder).all) - set(homes.all):
+                shutil.rmtree(self._folder / home / GENERATIONS, ignore_errors=True)
+            write_homes(self._folder, homes)
         sweep_homes(self._folder)
 
 

@@ -86,6 +86,11 @@ class Following:
                 task.cancel()
             await asyncio.gather(*window, return_exceptions=True)
 
+    async def declared(self) -> CollectionDefinition | None:
+        """Returns what is followed as it is defined now, if other fields are declared there; None when they are not."""
+        followed, held = [await self._in_thread(one.definition) for one in (self._followed, self._held)]
+        return followed if followed.fields != held.fields else None
+
     async def take_over(self, definition: CollectionDefinition, since: int) -> None:
         """Takes over what was declared meanwhile, and what deletions after a write sequence have left."""
         tombstones = await self._in_thread(self._followed.tombstones, since)

@@ -57,8 +57,18 @@ async def end_change_over(store: QdrantStore, names: PhysicalNames, plan: Migrat
             await lease.set(state_payload(state), free=True)
     finally:
         await lease.drop()
-    await MigrationPlan(previous=plan.away_from).write(store, names)
+    await _ended(store, names, plan)
     return state
+
+
+async def _ended(store: QdrantStore, names: PhysicalNames, plan: MigrationPlan) -> None:
+    """Removes what was kept before the change, then notes what it came from; whoever repeats it does no harm."""
+    kept = [pair for pair in (plan.to, plan.away_from) if pair is not None]
+    if plan.previous is not None:
+        besides = {name for pair in kept for name in (pair.chunks, pair.documents)}
+        for name in {plan.previous.chunks, plan.previous.documents} - besides - {""}:
+            await store.drop(name)
+    await MigrationPlan(previous=plan.away_from).write(store, names)
 
 
 class QdrantMigration:
@@ -187,9 +197,7 @@ class QdrantMigration:
             await store.point_aliases({names.chunks: chunks, names.documents: pair.documents})
             await lease.set(state_payload(changed_over(state, names, plan)), free=True)
         self._moved()
-        await MigrationPlan(previous=plan.away_from).write(store, names)
-        if plan.previous is not None:
-            await self._drop(plan.previous, besides=(chunks, pair.documents))
+        await _ended(store, names, plan)
 
     async def _announced(self, state: CollectionState, to: Pair) -> MigrationPlan:
         """Writes down what is about to happen, so that whoever comes after a crash can bring it to its end."""
@@ -249,9 +257,9 @@ class QdrantMigration:
         there = [one.payload["document_id"] async for batch in batches for one in batch if one.payload]
         return sorted({*there, *await document_ids(self._store, self._names, everything)})
 
-    async def _drop(self, pair: Pair, besides: tuple[str, ...] = ()) -> None:
+    async def _drop(self, pair: Pair) -> None:
         for name in (pair.chunks, pair.documents):
-            if name and name not in besides:
+            if name:
                 await self._store.drop(name)
 
     def _failed(self, reason: str) -> BuildFailed:

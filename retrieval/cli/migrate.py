@@ -84,7 +84,7 @@ def migrate(  # noqa: PLR0913 - each parameter is an option of the command
 
     request = migrations_pb2.MigrateCollectionRequest(
         collection=name,
-        model=model or "",
+        model=str(Path(model).absolute()) if model and Path(model).is_dir() else model or "",
         back=back,
         token_vectors=token_vectors,
         min_recall=min_recall,
@@ -125,7 +125,7 @@ def labelled_questions(file: Path) -> list[migrations_pb2.LabelledQuestion]:
     from headrace.v1 import migrations_pb2
 
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUse(f"{file}: {error}") from error
     found = []
@@ -137,9 +137,11 @@ def labelled_questions(file: Path) -> list[migrations_pb2.LabelledQuestion]:
             relevant = read["relevant"]
             grades = dict.fromkeys(relevant, 1) if isinstance(relevant, list) else dict(relevant)
             found.append(migrations_pb2.LabelledQuestion(query=read["query"], relevance=grades))
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             shape = '{"query": "...", "relevant": ["id"]}'
             raise WrongUse(f"{file}:{number}: not of the form {shape}: {error}") from error
+    if not found:
+        raise WrongUse(f"{file}: holds no labelled question")
     return found
 
 

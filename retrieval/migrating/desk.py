@@ -138,6 +138,12 @@ class MigrationDesk:
         """
         await self._means.catalog.migration(key).forget()
 
+    async def abandon(self, key: CollectionKey) -> None:
+        """Stops and forgets the migration of a collection that is about to be deleted."""
+        running = self._running.pop(key, None)
+        if running is not None:
+            await running.stop()
+
     async def close(self) -> None:
         """Stops all migrations; what was encoded stays."""
         await asyncio.gather(*(one.stop() for one in self._running.values()))
@@ -201,8 +207,9 @@ class _Running:
             if not is_of((await self._migration.standing()).serving, model):
                 raise
             self._task.uncancel()
-        await means.moved(self._key)
-        _log.info("collection_moved", collection=self._key.collection, model=self.state.model)
+        if not is_of(serving, model):
+            await means.moved(self._key)
+            _log.info("collection_moved", collection=self._key.collection, model=self.state.model)
 
     def _previous(self, standing: Standing) -> CollectionDefinition:
         if standing.previous is None:

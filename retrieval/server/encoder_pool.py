@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from encoders.errors import ModelError
 from encoders.open import ScheduledDenseEncoder
 from indexers.definition import check_model
 from indexers.options import DenseModel, SparseModel
 from indexers.types import CollectionDefinition
+
+_Stamp: TypeAlias = "tuple[tuple[str, int, int], ...]"
 
 
 class EncoderPool:
@@ -26,7 +29,7 @@ class EncoderPool:
         self._encoder = configured
         self._sparse = sparse
         self._open_model = open_model
-        self._opening: dict[str, asyncio.Task[ScheduledDenseEncoder]] = {}
+        self._opening: dict[tuple[str, _Stamp], asyncio.Task[ScheduledDenseEncoder]] = {}
         self._by_revision = {(configured.model_id, configured.revision): configured}
 
     @property
@@ -60,14 +63,15 @@ class EncoderPool:
         return model
 
     async def open(self, source: str) -> ScheduledDenseEncoder:
-        """Opens a model by what its files are named by, once for all who ask.
+        """Opens a model by what its files are named by, once for all who ask until the files change.
 
         Raises:
             ModelError: it cannot be used.
         """
-        task = self._opening.get(source)
+        key = source, await asyncio.to_thread(_stamp, source)
+        task = self._opening.get(key)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = self._opening[source] = asyncio.create_task(asyncio.to_thread(self._open_model, source))
+            task = self._opening[key] = asyncio.create_task(asyncio.to_thread(self._open_model, source))
         encoder = await asyncio.shield(task)
         # Another source may be of the same model; who has the first one's encoder goes on with it.
         return self._by_revision.setdefault((encoder.model_id, encoder.revision), encoder)
@@ -84,6 +88,15 @@ class EncoderPool:
 
     def _as_model(self, encoder: ScheduledDenseEncoder) -> DenseModel:
         return DenseModel(encoder.model_id, encoder.revision, encoder.dim, encoder.codec, self._sparse)
+
+
+def _stamp(source: str) -> _Stamp:
+    """Returns what tells that the files of a folder have changed; empty for what is no folder."""
+    folder = Path(source)
+    if not source or not folder.is_dir():
+        return ()
+    stats = [(one.relative_to(folder).as_posix(), one.stat()) for one in folder.rglob("*") if one.is_file()]
+    return tuple(sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))
 
 
 def _absolute(source: str) -> str:

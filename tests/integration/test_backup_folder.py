@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +16,18 @@ from indexers.backup.embedded import back_up_data_folder, restore_data_folder, r
 from indexers.backup.manifest import NAME, read_manifest
 from indexers.catalog import EmbeddedCatalog
 from indexers.errors import CollectionExists, CollectionNotFound, DataFolderLocked, IndexCorrupt, ModelMismatch
+from indexers.homes import Homes, write_homes
+from indexers.migrating.migration import Built, Destination
 from indexers.models import OneModel
 from indexers.options import IndexOptions, ShardKind
-from indexers.types import CollectionKey, Counts, FieldType
+from indexers.types import CollectionKey, Counts, Document, EncodedDocument, FieldType
 from tests.contract.index_places import MODEL
-from tests.fakes.encoded import encoded, found_documents, hybrid
+from tests.fakes.encoded import DIM, encoded, found_documents, hybrid
+from tests.fakes.models import SomeModels
 
 KEY = CollectionKey("acme", "docs")
 OPTIONS = IndexOptions(kind=ShardKind.EXACT, build_automatically=False)
+OTHER = replace(MODEL, model_id="tests/more", dim=2 * DIM)
 KEPT = {"d1", "d2", "d3", "d4"}
 
 
@@ -187,3 +192,46 @@ async def test_queue_of_jobs_goes_with_a_whole_backup(tmp_path: Path) -> None:
     with pytest.raises(IndexCorrupt):
         restore_others(new, folder)
     assert not (tmp_path / "jobs.sqlite").exists()
+
+
+@pytest.mark.parametrize("broken", ["homes", "record", "home"])
+async def test_restore_repairs_what_is_broken(tmp_path: Path, broken: str) -> None:
+    """A collection whose files cannot be read is replaced all the same, wherever it lived."""
+    await _filled(tmp_path / "data")
+    backup, folder = tmp_path / "backup", tmp_path / "data" / "acme" / "docs"
+    back_up_data_folder(tmp_path / "data", backup)
+    if broken == "homes":
+        (folder / "homes.json").write_text("{")
+    elif broken == "record":
+        (folder / "record.sqlite").write_bytes(b"no database at all" * 500)
+    else:
+        write_homes(folder, Homes(serving="homes/1", previous="."))
+    with pytest.raises(CollectionExists):
+        restore_data_folder(tmp_path / "data", backup, _everything(backup), over=False, model=MODEL)
+    restore_data_folder(tmp_path / "data", backup, _everything(backup), over=True, model=MODEL)
+    catalog = EmbeddedCatalog(tmp_path / "data", OneModel(MODEL), OPTIONS)
+    index = await catalog.open(KEY)
+    assert await found_documents(index, hybrid(index, "some words", 20)) == KEPT
+    await catalog.close()
+
+
+async def test_backup_of_a_collection_with_a_model_of_its_own_is_restored(tmp_path: Path) -> None:
+    """The configured model is not asked: the collection names the files of its own."""
+    catalog = EmbeddedCatalog(tmp_path / "data", SomeModels(MODEL, OTHER), OPTIONS)
+    await catalog.create(KEY, {}, "")
+
+    async def encode(documents: Sequence[Document]) -> list[EncodedDocument]:
+        return []
+
+    async def accept(built: Built) -> None:
+        """Checks nothing."""
+
+    await catalog.migration(KEY).run(Destination(OTHER, "tests/more", encode, token_vectors=True), accept)
+    await catalog.close()
+    back_up_data_folder(tmp_path / "data", tmp_path / "backup")
+    restore_data_folder(
+        tmp_path / "new", tmp_path / "backup", _everything(tmp_path / "backup"), over=False, model=MODEL
+    )
+    restored = EmbeddedCatalog(tmp_path / "new", SomeModels(MODEL, OTHER), OPTIONS)
+    assert (await restored.open(KEY)).definition.dense_source == "tests/more"
+    await restored.close()

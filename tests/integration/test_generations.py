@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
@@ -180,6 +181,20 @@ async def test_automatic_build_that_fails_waits_for_more_changes(root: Path) -> 
         await index.upsert([encoded("b", ["six"])])
         assert not index.needs_build()
     assert [one["event"] for one in logs] == ["build_failed"]
+    await catalog.close()
+
+
+async def test_generation_without_room_to_serve_it_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mapped file with holes kills whoever touches one on a full disk; what was built makes room again."""
+    catalog = EmbeddedCatalog(root, OneModel(MODEL), IndexOptions(build_automatically=False))
+    index = await catalog.create(KEY, {}, "")
+    await index.upsert([encoded("a", ["one", "two"])])
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1_000_000))
+    with pytest.raises(BuildFailed, match="disk lacks"):
+        await index.build()
+    assert not list(root.rglob("building"))
+    monkeypatch.undo()
+    assert (await index.build()).generation == 1
     await catalog.close()
 
 

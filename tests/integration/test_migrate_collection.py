@@ -248,3 +248,19 @@ async def test_cancelling_what_has_begun_to_change_over_comes_too_late(
         standing = await rig.standing()
         assert (standing.serving.dim, standing.building) == (24, None)
         assert standing.previous is not None
+
+
+async def test_deleting_a_collection_ends_its_migration(folder: Path) -> None:
+    """A new one of the same name knows nothing of it, and can be moved itself."""
+    async with opened(folder) as rig:
+        await rig.fill(count=600)
+        states = rig.app.migrations.migrate(KEY, Wanted(rig.other))
+        await anext(states)
+        await states.aclose()
+        await rig.app.migrations.abandon(KEY)
+        await rig.app.engines.catalog.delete(KEY)
+        await rig.fill()
+        standing, state = await rig.app.migrations.standing(KEY)
+        assert (standing.building, state) == (None, None)
+        last = (await rig.migrate(Wanted(rig.other)))[-1]
+        assert (last.step, last.encoded) == (Step.DONE, 3)

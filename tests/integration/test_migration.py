@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -404,3 +405,39 @@ async def test_second_migration_at_a_time_is_refused(catalog: EmbeddedCatalog) -
 
     await catalog.migration(KEY).run(other(Encoder(2 * DIM, "more")), again)
     assert (await catalog.open(KEY)).definition.dim == 2 * DIM
+
+
+async def test_full_disk_does_not_keep_what_was_begun(
+    tmp_path: Path, catalog: EmbeddedCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Giving up takes no room: what can be built again goes before the file that says so is written."""
+    await _filled(catalog)
+
+    async def refuse(built: Built) -> None:
+        raise BuildFailed("docs", "recall is 0.5")
+
+    with pytest.raises(BuildFailed, match="recall"):
+        await catalog.migration(KEY).run(other(Encoder(2 * DIM, "more")), refuse)
+
+    def write(folder: Path, homes: Homes) -> None:
+        if (folder / "homes" / "1" / "generations").exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_homes(folder, homes)
+
+    monkeypatch.setattr("indexers.migrating.embedded.write_homes", write)
+    await catalog.migration(KEY).cancel()
+    assert read_homes(tmp_path / "acme" / "docs") == Homes()
+    assert not (tmp_path / "acme" / "docs" / "homes" / "1").exists()
+
+
+async def test_fields_declared_during_the_check_are_in_the_generation(catalog: EmbeddedCatalog) -> None:
+    """What serves afterwards was built, not only loaded."""
+    await _filled(catalog)
+
+    async def declare(built: Built) -> None:
+        await catalog.update(KEY, {"lang": FieldType.KEYWORD}, None)
+
+    await catalog.migration(KEY).run(other(Encoder(2 * DIM, "more")), declare)
+    index = await catalog.open(KEY)
+    assert set(index.definition.fields) == {"lang"}
+    assert index.statistics.document_count == 80

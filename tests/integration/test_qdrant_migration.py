@@ -24,6 +24,7 @@ from tests.fakes.qdrant_servicer import FakeQdrant, serving
 
 KEY = CollectionKey("acme", "docs")
 OTHER = replace(MODEL, model_id="tests/more", dim=2 * DIM)
+THIRD = replace(MODEL, model_id="tests/third", dim=3 * DIM)
 
 
 class Encoder:
@@ -67,7 +68,7 @@ async def catalogs(fake: FakeQdrant) -> AsyncIterator[list[QdrantCatalog]]:
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(serving(fake))
         options = QdrantOptions("127.0.0.1", port, timeout_s=1.0, lease_s=1.0, build_automatically=False)
-        opened = [QdrantCatalog(options, SomeModels(MODEL, OTHER)) for _ in range(2)]
+        opened = [QdrantCatalog(options, SomeModels(MODEL, OTHER, THIRD)) for _ in range(2)]
         for one in opened:
             stack.push_async_callback(one.close)
         yield opened
@@ -227,3 +228,21 @@ async def test_deleted_collection_leaves_nothing_of_its_migration(
     await catalogs[0].delete(KEY)
     assert set(fake.collections) == {"headrace.collections"}
     assert not fake.collections["headrace.collections"].points
+
+
+async def test_change_over_that_died_leaves_nothing_behind(fake: FakeQdrant, catalogs: list[QdrantCatalog]) -> None:
+    """What was kept from an earlier move goes also when a later one is brought to its end by somebody else."""
+    await _filled(catalogs[0])
+    migration = catalogs[0].migration(KEY)
+    await migration.run(_to(OTHER, Encoder(2 * DIM, "more")), _nothing)
+
+    async def last(_: Built) -> None:
+        fake.fails_after_alias = True
+
+    with pytest.raises(IndexUnavailable):
+        await migration.run(_to(THIRD, Encoder(3 * DIM, "third")), last)
+    fake.fails_after_alias = False
+    await migration.run(_to(THIRD, Encoder(3 * DIM, "third")), _nothing)
+    assert (await catalogs[1].open(KEY)).definition.dim == 3 * DIM
+    await migration.forget()
+    assert len(fake.collections) == 3

@@ -109,3 +109,13 @@ async def test_configured_model_by_another_name_is_the_configured_one(opening: O
     assert (encoder, source, model.dim) == (configured, "", 16)
     assert (await pool.open_model(""))[2] == ""
     assert (await pool.open_model(folders[1]))[2] == folders[1]
+
+
+async def test_folder_whose_files_changed_is_opened_anew(opening: Opening, folders: list[str]) -> None:
+    """Another model at the same place is another model, also while the first one is still in use."""
+    pool = EncoderPool(opening(folders[0]), None, opening)
+    first, _, _ = await pool.open_model(folders[1])
+    make_tiny_bi_encoder(Path(folders[1]), dim=32, seed=5)
+    second, model, _ = await pool.open_model(folders[1])
+    assert (first.dim, second.dim, model.dim) == (24, 32, 32)
+    assert pool.of(definition_of(first, folders[1])) is first

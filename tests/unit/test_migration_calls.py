@@ -62,6 +62,13 @@ def test_labelled_questions_are_read_with_lists_and_grades(tmp_path: Path) -> No
         file.write_text('{"query": "a", "relevant": ["x"]}\n' + line + "\n", "utf-8")
         with pytest.raises(WrongUse, match=r"labelled\.jsonl:2"):
             labelled_questions(file)
+    for nothing in ("", "\n \n"):
+        file.write_text(nothing, "utf-8")
+        with pytest.raises(WrongUse, match="no labelled question"):
+            labelled_questions(file)
+    file.write_text('{"query": "a\u2028b", "relevant": ["x"]}\n' + "[" * 100_000, "utf-8")
+    with pytest.raises(WrongUse, match=r"labelled\.jsonl:2"):
+        labelled_questions(file)
     with pytest.raises(WrongUse, match="nowhere"):
         labelled_questions(tmp_path / "nowhere.jsonl")
 

@@ -114,6 +114,7 @@ class IndexService(JobMethods, MigrationMethods):
     ) -> index_pb2.DeleteCollectionResponse:
         """Deletes a collection with all its documents, and what was cached of them."""
         key = checked_key(current_call().identity.tenant, request.name, "name")
+        await self._migrations.abandon(key)
         await self._catalog.delete(key)
         await self._forget(key)
         return index_pb2.DeleteCollectionResponse()
