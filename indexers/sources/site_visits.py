@@ -25,6 +25,7 @@ _SUFFIXES = {
 }
 _GONE = frozenset({404, 410})
 _NOT_MODIFIED = 304
+_ELSEWHERE = "elsewhere"
 
 
 class Visits:
@@ -56,6 +57,8 @@ class Visits:
         except (SourceUnavailable, ItemUnreadable) as error:
             if url in self._start:
                 raise
+            if isinstance(error, ItemUnreadable) and error.kind == _ELSEWHERE and self._pages.find(url) is None:
+                return SkippedFile(url, error.reason), Links()
             return self._failed(url, error)
         if url in self._start and isinstance(found, SkippedFile):
             raise ItemUnreadable(url, found.reason, "forbidden")
@@ -70,7 +73,7 @@ class Visits:
             links = None if before is None else self._links(before, url)
         except ItemUnreadable:
             links = None
-        if links is None and (is_sitemap(url) or isinstance(error, SourceUnavailable)):
+        if links is None:
             self.complete = False
         return ParseFailure(url, uri, error.reason, kind), links or Links()
 
@@ -86,8 +89,6 @@ class Visits:
         suffix = _SUFFIXES.get(page.content_type)
         if suffix is None:
             return SkippedFile(url, f"is {page.content_type or 'of no type'}, which is not read"), Links()
-        if not self.wanted.reads(page.url):
-            return SkippedFile(url, "leads out of the site"), Links()
         links = self._links(page, url)
         item = ItemRef(page.url, self._name(page.url, suffix), page.fingerprint, page.body.stat().st_size)
         return (item if links.indexed else None), links
@@ -116,7 +117,10 @@ class Visits:
                 return None
             if reply.status != 200:
                 raise ItemUnreadable(url, f"answers {reply.status}", "forbidden")
-            return self._pages.keep(url, canonical(reply.url), reply.headers, body)
+            came_from = canonical(reply.url)
+            if not is_sitemap(url) and not self.wanted.reads(came_from):
+                raise ItemUnreadable(url, "leads out of the site", _ELSEWHERE)  # as to a login; it is not kept
+            return self._pages.keep(url, came_from, reply.headers, body)
 
     def _forget(self, url: str, status: int, before: StoredPage | None) -> None:
         """Forgets a page that is gone, and takes note of the document that it was."""

@@ -99,11 +99,14 @@ def test_start_page_that_robots_forbid_or_that_is_no_page_fails(site: SiteServer
         read(source_of(site, tmp_path, start=[f"{site.url}/map.xml"]))
 
 
-@pytest.mark.parametrize("status", [500, 403])
-async def test_pages_behind_a_page_that_fails_stay(rig: Rig, site: SiteServer, tmp_path: Path, status: int) -> None:
+FAILING = [Page(status=500), Page(status=403), Page(status=302, headers={"location": "/a.html"})]
+
+
+@pytest.mark.parametrize("failing", FAILING)
+async def test_pages_behind_a_page_that_fails_stay(rig: Rig, site: SiteServer, tmp_path: Path, failing: Page) -> None:
     """Where a page led last time, it leads while it cannot be read: what is changed there is found, nothing goes."""
     await run(rig, site, tmp_path)
-    site.pages |= {"/a.html": Page(status=status), "/b.html": page("about new valves")}
+    site.pages |= {"/a.html": failing, "/b.html": page("about new valves")}
     again = await run(rig, site, tmp_path)
     assert again.state is RunState.PARTIAL
     assert again.documents[DocumentState.VERIFIED] == 1
@@ -111,14 +114,29 @@ async def test_pages_behind_a_page_that_fails_stay(rig: Rig, site: SiteServer, t
     assert DocumentState.DELETED not in again.documents
 
 
+async def test_page_that_leads_to_a_login_stays_with_all_behind_it(rig: Rig, site: SiteServer, tmp_path: Path) -> None:
+    """Only what was never a page of the site is passed over; its last copy outlives every such answer."""
+    with serving(SiteServer({"/": page("please log in")})) as login:
+        elsewhere = Page(status=302, headers={"location": f"{login.url}/"})
+        site.pages["/"] = page("the start", "/a.html", "/out.html")
+        site.pages["/out.html"] = elsewhere
+        assert (await run(rig, site, tmp_path)).state is RunState.SUCCEEDED
+        site.pages["/a.html"] = elsewhere
+        for _ in range(2):
+            again = await run(rig, site, tmp_path)
+            assert again.state is RunState.PARTIAL
+            assert await stored(rig) == ["a.html", "b.html", "index.html"]
+
+
+@pytest.mark.parametrize("failing", FAILING)
 async def test_nothing_is_deleted_when_it_is_not_known_where_a_page_leads(
-    rig: Rig, site: SiteServer, tmp_path: Path
+    rig: Rig, site: SiteServer, tmp_path: Path, failing: Page
 ) -> None:
     """On another machine no earlier copy is there; a page that the server says is gone goes all the same."""
     site.pages["/"] = page("the start", "/a.html", "/c.html")
     site.pages["/c.html"] = page("about bearings")
     await run(rig, site, tmp_path / "one")
-    site.pages["/a.html"] = Page(status=500)
+    site.pages["/a.html"] = failing
     again = await run(rig, site, tmp_path / "other")
     assert again.state is RunState.PARTIAL
     assert await stored(rig) == ["a.html", "b.html", "c.html", "index.html"]
