@@ -22,7 +22,6 @@ from indexers.types import CollectionDefinition, Document
 T = TypeVar("T")
 
 _ENCODE_TEXTS = 64  # of one call to the encoder
-_PREPARE_DOCUMENTS = 8  # in one go, so that one written by hand need not wait until many are cut: 1.3 ms each
 _PATIENCE_S = 600.0  # for an encoder that is full with others' work
 
 
@@ -36,15 +35,18 @@ class DocumentEncoder:
         chunker: Chunker,
         threads: Executor | None = None,
         sparse: AsyncSparseEncoder | None = None,
+        at_once: int = 0,
     ) -> None:
         """`threads` computes what is not the encoders'; None takes the event loop's own.
 
-        `sparse` weighs terms for a collection that was made for it; None counts words for BM25.
+        `sparse` weighs terms for a collection that was made for it; None counts words for BM25. `at_once` documents are
+        cut in one go, 0 for all of a call: with few, others' documents come between, and a call alone takes longer.
         """
         self._encoder = encoder
         self._chunker = chunker
         self._threads = threads
         self._sparse = sparse
+        self._at_once = at_once
         self._keeps_codes = definition.code_bytes > 0
         revisions = "+".join(filter(None, (encoder.revision, definition.sparse_revision)))
         self.shaping = f"{chunker.fingerprint}/{revisions}/{definition.code_bytes}"
@@ -62,8 +64,9 @@ class DocumentEncoder:
             SchedulerStopped: the encoder takes nothing.
         """
         prepared: list[PreparedDocument] = []
-        for start in range(0, len(documents), _PREPARE_DOCUMENTS):
-            prepared += await self._in_thread(self._prepare, documents[start : start + _PREPARE_DOCUMENTS])
+        at_once = self._at_once or max(1, len(documents))
+        for start in range(0, len(documents), at_once):
+            prepared += await self._in_thread(self._prepare, documents[start : start + at_once])
         texts = [text for document in prepared for text in document.texts]
         outcomes = await _encode_all(self._encoder.encode_passages, texts, work_class)
         if self._sparse is None:

@@ -23,6 +23,9 @@ from retrieval.settings import Settings
 from retrieval.thresholds import Overrides, resolve
 
 
+_CUT_AT_ONCE = 8  # documents; a write need not wait until hundreds are cut
+
+
 class DocumentEncoders:
     """Makes what encodes a collection's documents: as its jobs ask for, and as the settings say."""
 
@@ -46,7 +49,8 @@ class DocumentEncoders:
 
         def made(chunking: Chunking) -> DocumentEncoder:
             chunker = self._chunker(opened, chunking)
-            return DocumentEncoder(definition, opened, chunker, self._scheduler.bulk_threads, self._sparse)
+            threads = self._scheduler.bulk_threads
+            return DocumentEncoder(definition, opened, chunker, threads, self._sparse, at_once=_CUT_AT_ONCE)
 
         jobs = [job for job in await self._store.list_jobs(key.tenant) if job.spec.collection == key.collection]
         return {job.key.name: made(chunking_of(job.spec.chunking)) for job in jobs}, made(AS_CONFIGURED)
