@@ -22,7 +22,6 @@ from retrieval.server.engines import AS_CONFIGURED, Chunking, chunkers_of, write
 from retrieval.settings import Settings
 from retrieval.thresholds import Overrides, resolve
 
-
 _CUT_AT_ONCE = 8  # documents; a write need not wait until hundreds are cut
 
 
